@@ -1,0 +1,37 @@
+#pragma once
+/// Prompt lookup: the tokens that followed the longest recent repetition of the sequence's tail. Owner: the ngram drafter,
+/// one per sequence. Amortised O(longest n-gram) per appended token, whatever the length.
+
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "core/ids.hpp"
+
+namespace tandem {
+
+class ngram_index {
+ public:
+  /// 1 ≤ min ≤ max ≤ limits::kMaxNgram.
+  ngram_index(std::int32_t min_ngram, std::int32_t max_ngram);
+
+  void append(std::span<const token_id> tokens);
+  /// Up to k tokens that followed the most recent earlier occurrence of the longest tail n-gram (max first, then
+  /// shorter, down to min); empty when no tail repeats. Tokens are compared on a hash match.
+  std::vector<token_id> propose(std::int32_t k) const;
+  std::int32_t size() const { return static_cast<std::int32_t>(history_.size()); }
+
+ private:
+  std::int32_t min_;
+  std::int32_t max_;
+  std::vector<token_id> history_;
+  // by n-gram length: hash of the n tokens → position after its latest and its latest-but-one occurrence
+  struct occurrences {
+    std::int32_t latest = -1;
+    std::int32_t before = -1;
+  };
+  std::vector<std::unordered_map<std::uint64_t, occurrences>> ends_;
+};
+
+}  // namespace tandem
