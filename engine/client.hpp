@@ -8,7 +8,7 @@
 
 namespace tandem::engine {
 
-/// Thread-safe. The runtime must outlive it.
+/// Thread-safe. The runtime must outlive every call but flush().
 class client {
  public:
   explicit client(runtime& engine) : runtime_(engine), delivery_(std::make_shared<delivery>()) {}
@@ -21,6 +21,8 @@ class client {
   }
   void cancel(request_id id) { runtime_.cancel(id); }
   runtime& engine() { return runtime_; }
+  /// Returns when everything that arrived was delivered. The only call allowed when the runtime is gone.
+  void flush() { delivery_->flush(); }
 
  private:
   runtime& runtime_;

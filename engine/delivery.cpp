@@ -56,6 +56,8 @@ struct delivery::impl {
   std::mutex mutex;
   std::condition_variable arrived;
   std::deque<item> queue;
+  std::condition_variable emptied;
+  bool delivering = false;
   bool stopping = false;
   std::unordered_map<request_id, recipient> recipients;  // delivery thread only
   std::thread thread;
@@ -87,9 +89,12 @@ struct delivery::impl {
       if (stopping) return;
       item entry = std::move(queue.front());
       queue.pop_front();
+      delivering = true;
       lock.unlock();
       deliver(std::move(entry));
       lock.lock();
+      delivering = false;
+      if (queue.empty()) emptied.notify_all();
     }
   }
 
@@ -153,6 +158,12 @@ void delivery::post(std::vector<generation_event> events) {
       if (!impl_->joined(event)) impl_->queue.emplace_back(std::move(event));
   }
   impl_->arrived.notify_one();
+}
+
+void delivery::flush() {
+  std::unique_lock lock(impl_->mutex);
+  TANDEM_ASSERT(impl_->thread.get_id() != std::this_thread::get_id());
+  impl_->emptied.wait(lock, [this] { return impl_->queue.empty() && !impl_->delivering; });
 }
 
 void delivery::attach(request_id id, std::int32_t choices, request_handlers handlers) {

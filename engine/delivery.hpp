@@ -31,6 +31,8 @@ class delivery final : public outlet {
 
   /// `choices`: how many ends the request has. Events that came before wait for this call.
   void attach(request_id id, std::int32_t choices, request_handlers handlers);
+  /// Returns when everything that arrived before was delivered. Not from a handler.
+  void flush();
 
  private:
   struct impl;
