@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <iostream>
 
 #include "app/command.hpp"
@@ -96,12 +97,22 @@ bool read_line(bool prompt, std::string& line) {
   return static_cast<bool>(std::getline(std::cin, line)) && line.size() <= limits::kMaxChatLineBytes;
 }
 
-int converse(conversation& talk, const std::atomic<bool>& stopping) {
+/// What the main thread is doing, for Ctrl-C.
+struct chat_state {
+  std::atomic<bool> waiting_for_line = false;
+  std::atomic<bool> stopping = false;
+};
+
+int converse(conversation& talk, chat_state& state) {
   const bool terminal = isatty(STDIN_FILENO) != 0;
   if (terminal) fmt::print("Type a message. /reset starts again, /exit or Ctrl-D ends.\n");
   bool all_answered = true;
   std::string line;
-  while (!stopping && read_line(terminal, line)) {
+  while (!state.stopping) {
+    state.waiting_for_line = true;
+    const bool more = read_line(terminal, line);
+    state.waiting_for_line = false;
+    if (!more) break;
     if (line == "/exit") break;
     if (line.empty()) continue;
     if (line == "/reset")
@@ -120,14 +131,17 @@ int chat(CLI::App& command, chat_options& options) {
   if (!(*engine)->has_chat_template())
     return report(
         {error_code::unsupported, "this model has no chat template; give one with --chat-template FILE.", {}});
-  std::atomic<bool> stopping = false;
+  chat_state state;
   conversation talk(options, **engine);
   const interrupts watch([&] {
-    stopping = true;
+    state.stopping = true;
     talk.cancel();
-    close(STDIN_FILENO);  // ends a line that is being waited for
+    if (!state.waiting_for_line) return;
+    fmt::print("\n");
+    std::fflush(stdout);
+    std::_Exit(kExitOk);  // a read of the terminal cannot be called back, and nothing is left to save
   });
-  return converse(talk, stopping);
+  return converse(talk, state);
 }
 
 }  // namespace

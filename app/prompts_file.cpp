@@ -11,9 +11,28 @@
 namespace tandem::app {
 namespace {
 
-/// nlohmann's parser keeps its own stack on the heap, so depth costs memory in proportion to the text only; its
-/// destructor is iterative as well.
+/// Whether brackets nest deeper than limits::kMaxJsonDepth: copying and printing a document recurse.
+bool nests_too_deeply(const std::string& text) {
+  std::size_t depth = 0;
+  bool in_string = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (in_string && c == '\\')
+      ++at;
+    else if (c == '"')
+      in_string = !in_string;
+    else if (!in_string && (c == '[' || c == '{'))
+      ++depth;
+    else if (!in_string && (c == ']' || c == '}') && depth > 0)
+      --depth;
+    if (depth > limits::kMaxJsonDepth) return true;
+  }
+  return false;
+}
+
 result<prompt_entry> read_line(const std::string& line, std::size_t place, const nlohmann::json& defaults) {
+  if (nests_too_deeply(line))
+    return fail(error_code::invalid_argument, fmt::format("nests deeper than {} levels.", limits::kMaxJsonDepth));
   const nlohmann::json given = nlohmann::json::parse(line, nullptr, false);
   if (given.is_discarded() || !given.is_object()) return fail(error_code::corrupt, "is not one JSON object.");
   nlohmann::json fields = defaults;
