@@ -19,7 +19,8 @@ int refuse_unknown_command(const CLI::App& root, const command_table& commands, 
   for (const char* later : {"worker", "router", "perplexity"})
     if (word == later) return report_usage(fmt::format("`tandem {}` is not offered yet.", word));
   std::vector<std::string> names;
-  for (const auto& [command, action] : commands) names.push_back(command->get_name());
+  for (const auto& [command, action] : commands)
+    if (command->get_parent() == &root) names.push_back(command->get_name());
   const std::string near = config::nearest_name(word, names);
   return report_usage(fmt::format("There is no command \"{}\"{}", word,
                                   near.empty() ? "; see tandem --help." : "; did you mean \"" + near + "\"?"));
