@@ -30,7 +30,7 @@ add_compile_options(-ffp-contract=off)
 
 add_library(tandem_warnings INTERFACE)
 target_compile_options(tandem_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
-  -Wno-sign-conversion -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough
+  -Wno-sign-conversion -Wno-missing-field-initializers -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough
   $<$<BOOL:${TANDEM_WERROR}>:-Werror>)
 
 # tandem_folder(NAME SOURCES ... LINKS ...): a static library whose link edges are its allowed includes.

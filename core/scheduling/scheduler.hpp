@@ -23,13 +23,13 @@ struct scheduler_options {
   std::int32_t num_kv_blocks = 0;
   bool chunked_prefill = true;
   bool prefix_caching = true;
-  bool priority_policy = false;           ///< else first come, first served
+  bool priority_policy = false;  ///< else first come, first served
   acceptance_rule rule = acceptance_rule::coupled;
-  std::int32_t max_draft_tokens = 8;      ///< k the device was made for
-  std::int32_t draft_context_limit = 0;   ///< positions a draft model can hold; 0 = no draft model
-  std::vector<draft_method> drafters;     ///< sources that exist
+  std::int32_t max_draft_tokens = 8;     ///< k the device was made for
+  std::int32_t draft_context_limit = 0;  ///< positions a draft model can hold; 0 = no draft model
+  std::vector<draft_method> drafters;    ///< sources that exist
   std::int32_t vocabulary_size = 0;
-  std::vector<token_id> end_tokens;       ///< sorted
+  std::vector<token_id> end_tokens;  ///< sorted
   std::uint32_t pool_gen = 1;
   /// Visible bytes of a token, for stop strings. Empty function: no text (tests).
   std::function<std::string_view(token_id, bool skip_special)> token_bytes;
@@ -37,9 +37,9 @@ struct scheduler_options {
 
 /// Everything one input made the scheduler say. Delivered in this order; empty parts are not sent.
 struct scheduler_commands {
-  std::vector<propose> proposals;         ///< `methods[i]` says to whom
+  std::vector<propose> proposals;  ///< `methods[i]` says to whom
   std::vector<draft_method> methods;
-  std::optional<run_step> step;           ///< sent *with* the proposals
+  std::optional<run_step> step;  ///< sent *with* the proposals
   std::optional<tokens_committed> committed;
   std::optional<publish_blocks> publish;
   std::optional<release_blocks> release;
@@ -70,8 +70,8 @@ class scheduler {
   struct status {
     std::int32_t running = 0;
     std::int32_t waiting = 0;
-    std::int32_t blocks_used = 0;     ///< held by live sequences
-    std::int32_t blocks_leased = 0;   ///< held by the lease, unused
+    std::int32_t blocks_used = 0;    ///< held by live sequences
+    std::int32_t blocks_leased = 0;  ///< held by the lease, unused
     step_id steps = 0;
     bool step_in_flight = false;
     time_point step_started{};

@@ -1,0 +1,133 @@
+#include "core/scheduling/commit.hpp"
+
+#include <algorithm>
+
+#include "core/assert.hpp"
+
+namespace tandem {
+namespace {
+
+bool contains(const std::vector<token_id>& sorted, token_id token) {
+  return std::binary_search(sorted.begin(), sorted.end(), token);
+}
+
+std::string_view visible_text(const sequence& seq, const scheduler_options& options, token_id token) {
+  if (!options.token_bytes) return {};
+  return options.token_bytes(token, seq.request->stopping.skip_special_tokens);
+}
+
+/// The stop string that this token's text completes, if it may end the sequence yet.
+std::optional<finish> stop_string_end(sequence& seq, std::string_view text) {
+  if (!seq.stops) return std::nullopt;
+  const bool may_end = seq.output_length() >= seq.sampling->min_tokens;
+  while (!text.empty()) {
+    const std::size_t before = seq.stop_cursor.bytes;
+    const auto match = seq.stops->push(seq.stop_cursor, text);
+    if (!match) return std::nullopt;
+    if (may_end) {
+      finish end;
+      end.stop_string = seq.request->stopping.stop[match->stop_index];
+      end.text_bytes = seq.request->stopping.include_stop_str_in_output ? match->end : match->end - match->length;
+      return end;
+    }
+    text.remove_prefix(seq.stop_cursor.bytes - before);
+  }
+  return std::nullopt;
+}
+
+std::optional<finish> stop_token_end(const sequence& seq, const scheduler_options& options, token_id token,
+                                     std::size_t bytes_before) {
+  const stop_params& stopping = seq.request->stopping;
+  finish end;
+  if (!stopping.ignore_eos && contains(options.end_tokens, token)) {
+    end.text_bytes = bytes_before;
+    return end;
+  }
+  if (std::find(stopping.stop_token_ids.begin(), stopping.stop_token_ids.end(), token) ==
+      stopping.stop_token_ids.end()) {
+    return std::nullopt;
+  }
+  end.stop_token = token;
+  end.text_bytes = stopping.include_stop_str_in_output ? seq.visible_bytes : bytes_before;
+  return end;
+}
+
+/// `token` has just been appended to seq.known.
+std::optional<finish> end_after(sequence& seq, const scheduler_options& options, token_id token) {
+  const std::size_t bytes_before = seq.visible_bytes;
+  const std::string_view text = visible_text(seq, options, token);
+  seq.visible_bytes += text.size();
+  if (auto end = stop_token_end(seq, options, token, bytes_before)) return end;
+  if (auto end = stop_string_end(seq, text)) return end;
+  if (seq.output_length() >= seq.max_tokens || seq.length() >= options.max_model_len) {
+    finish end;
+    end.reason = finish_reason::length;
+    end.text_bytes = seq.visible_bytes;
+    return end;
+  }
+  return std::nullopt;
+}
+
+/// Appends tokens until one ends the sequence; returns how many were taken.
+std::int32_t append_tokens(sequence& seq, const slot_outcome& outcome, const scheduler_options& options,
+                           tokens_committed::entry& entry) {
+  std::int32_t taken = 0;
+  for (const token_id token : outcome.tokens) {
+    TANDEM_ASSERT(token >= 0 && (options.vocabulary_size == 0 || token < options.vocabulary_size));
+    seq.known.push_back(token);
+    entry.tokens.push_back(token);
+    entry.accepted.push_back(taken < outcome.accepted ? 1 : 0);
+    if (static_cast<std::size_t>(taken) < outcome.logprobs.size()) {
+      entry.logprobs.push_back(outcome.logprobs[static_cast<std::size_t>(taken)]);
+    }
+    ++taken;
+    entry.end = end_after(seq, options, token);
+    if (entry.end) break;
+  }
+  return taken;
+}
+
+}  // namespace
+
+tokens_committed::entry commit_outcome(sequence& seq, const slot_outcome& outcome, const scheduler_options& options) {
+  TANDEM_ASSERT(outcome.rows_done >= 0 && outcome.rows_done <= seq.pending());
+  TANDEM_ASSERT(outcome.tokens.empty() || outcome.rows_done == seq.pending());
+  TANDEM_ASSERT(outcome.tokens.empty() || outcome.accepted + 1 == static_cast<std::int32_t>(outcome.tokens.size()));
+  tokens_committed::entry entry;
+  entry.id = seq.id;
+  entry.first_index = seq.output_length();
+  entry.prompt_logprobs = outcome.prompt_logprobs;
+  seq.computed += outcome.rows_done;
+  if (outcome.tokens.empty()) {
+    if (seq.max_tokens == 0 && seq.pending() == 0) entry.end = finish{.reason = finish_reason::length, .text_bytes = 0};
+    return entry;
+  }
+  const std::int32_t taken = append_tokens(seq, outcome, options, entry);
+  const std::int32_t accepted = std::min(taken, outcome.accepted);
+  seq.computed += accepted;
+  ++seq.stats.steps;
+  seq.stats.draft_tokens += outcome.drafted;
+  seq.stats.accepted_tokens += accepted;
+  seq.stats.completion_tokens = seq.output_length();
+  if (!entry.end && seq.stops) entry.held_bytes = seq.stops->held(seq.stop_cursor);
+  return entry;
+}
+
+tokens_committed::entry end_entry(const sequence& seq, finish end) {
+  tokens_committed::entry entry;
+  entry.id = seq.id;
+  entry.first_index = seq.output_length();
+  end.text_bytes = seq.visible_bytes;
+  entry.end = std::move(end);
+  return entry;
+}
+
+void replay_output(sequence& seq, const scheduler_options& options) {
+  for (std::int32_t i = seq.prompt_length(); i < seq.length(); ++i) {
+    const std::string_view text = visible_text(seq, options, seq.known[static_cast<std::size_t>(i)]);
+    seq.visible_bytes += text.size();
+    stop_string_end(seq, text);
+  }
+}
+
+}  // namespace tandem

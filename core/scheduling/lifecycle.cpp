@@ -1,0 +1,159 @@
+// How sequences start, pause and end, and how their blocks come back.
+#include <algorithm>
+#include <utility>
+
+#include "core/assert.hpp"
+#include "core/scheduling/commit.hpp"
+#include "core/scheduling/scheduler_impl.hpp"
+
+namespace tandem {
+
+void scheduler::impl::start_waiting() {
+  while (!waiting.empty()) {
+    if (static_cast<std::int32_t>(running.size()) + matching >= options.max_num_seqs) return;
+    sequence& seq = *waiting.begin()->second;
+    // Headroom of a block for each running sequence, so that a newcomer is not the next victim. Alone it always fits.
+    const auto busy = static_cast<std::int32_t>(running.size()) + matching;
+    const std::int32_t need = blocks_for(seq.length() + 1) + busy;
+    if (busy > 0 && lease.obtainable() < need) return;
+    waiting.erase(waiting.begin());
+    begin(seq);
+  }
+}
+
+void scheduler::impl::begin(sequence& seq) {
+  const bool reuse =
+      options.prefix_caching && seq.request->logprobs.prompt_top < 0 && seq.length() > options.block_size;
+  if (!reuse) {
+    run(seq);
+    return;
+  }
+  seq.at = sequence::stage::matching;
+  ++matching;
+  match_prefix match;
+  match.id = seq.id;
+  match.incarnation = seq.incarnation;
+  match.tokens = seq.output_length() == 0 ? seq.prompt : std::make_shared<const std::vector<token_id>>(seq.known);
+  match.salt = seq.salt;
+  match.max_tokens = seq.length() - 1;
+  out.matches.push_back(std::move(match));
+}
+
+void scheduler::impl::run(sequence& seq) {
+  TANDEM_ASSERT(!free_slots.empty() && seq.slot == kNoSlot);
+  seq.at = sequence::stage::running;
+  seq.slot = free_slots.back();
+  free_slots.pop_back();
+  seq.slot_gen = ++slot_gens[static_cast<std::size_t>(seq.slot)];
+  running.emplace(seq.rank, &seq);
+}
+
+/// Gives back slot and blocks; the sequence's tokens stay.
+void scheduler::impl::stop_running(sequence& seq) {
+  TANDEM_ASSERT(seq.at == sequence::stage::running && !seq.in_step);
+  release(seq);
+  running.erase({seq.rank, &seq});
+  if (seq.opened) closed.target.push_back(seq.slot);
+  for (const draft_method method : options.drafters) {
+    if (seq.source(method).opened) closed.sources[static_cast<std::size_t>(method)].push_back(seq.slot);
+    seq.source(method) = source_view{};
+  }
+  free_slots.push_back(seq.slot);
+  seq.slot = kNoSlot;
+  seq.opened = false;
+  seq.table_sent = 0;
+  seq.computed = 0;
+  seq.published = 0;
+  seq.published_draft = 0;
+  ++seq.incarnation;
+}
+
+void scheduler::impl::preempt(sequence& seq) {
+  stop_running(seq);
+  seq.at = sequence::stage::waiting;
+  waiting.emplace(seq.rank, &seq);
+  ++seq.stats.preemptions;
+  ++totals.preemptions;
+}
+
+void scheduler::impl::end_soon(sequence& seq, finish_reason reason) {
+  if (seq.in_step) {
+    if (!seq.end_wanted) seq.end_wanted = finish{.reason = reason};
+    return;
+  }
+  end_now(seq, finish{.reason = reason});
+}
+
+void scheduler::impl::end_now(sequence& seq, finish end) {
+  const finish_reason reason = end.reason;
+  if (!out.committed) out.committed.emplace();
+  auto entry = end_entry(seq, std::move(end));
+  entry.stats = seq.stats;
+  out.committed->entries.push_back(std::move(entry));
+  retire(seq, reason);
+}
+
+void scheduler::impl::retire(sequence& seq, finish_reason reason) {
+  if (seq.at == sequence::stage::running) stop_running(seq);
+  if (seq.at == sequence::stage::matching) --matching;  // its pinned blocks go back when the answer comes
+  if (seq.at == sequence::stage::waiting) waiting.erase({seq.rank, &seq});
+  out.retired.push_back({seq.id, reason});
+  sequences.erase(seq.id);
+}
+
+/// "Retiring is not releasable": a draft stream may still write the draft pages of these blocks.
+void scheduler::impl::release(sequence& seq) {
+  const auto count = static_cast<std::int32_t>(seq.table.size());
+  if (count == 0) return;
+  const step_id fence = seq.source(draft_method::draft_model).in_flight;
+  std::vector<block_id> blocks = std::exchange(seq.table, {});
+  if (fence != 0) {
+    fenced.push_back({fence, std::move(blocks)});
+    return;
+  }
+  if (!out.release) out.release.emplace(release_blocks{pool_gen, {}});
+  // Last block first, so that among equals the head of a prefix is evicted last.
+  out.release->blocks.insert(out.release->blocks.end(), blocks.rbegin(), blocks.rend());
+  lease.note_released(count);
+}
+
+void scheduler::impl::release_fenced(step_id draft_step_done) {
+  for (fenced_blocks& held : fenced) {
+    if (held.until_draft_step > draft_step_done) continue;
+    if (!out.release) out.release.emplace(release_blocks{pool_gen, {}});
+    out.release->blocks.insert(out.release->blocks.end(), held.blocks.rbegin(), held.blocks.rend());
+    lease.note_released(static_cast<std::int32_t>(held.blocks.size()));
+    held.blocks.clear();
+  }
+  std::erase_if(fenced, [](const fenced_blocks& held) { return held.blocks.empty(); });
+}
+
+/// Full blocks of committed tokens become findable; a block whose draft page filled up later is published again.
+void scheduler::impl::publish(sequence& seq) {
+  if (!options.prefix_caching) return;
+  resolve_drafts(seq);
+  const std::int32_t size = options.block_size;
+  const std::int32_t full = seq.computed / size;
+  const std::int32_t full_draft = std::min(full, seq.source(draft_method::draft_model).known / size);
+  const std::int32_t first =
+      full_draft > seq.published_draft ? std::min(seq.published, seq.published_draft) : seq.published;
+  if (!out.publish) out.publish.emplace(publish_blocks{pool_gen, {}});
+  for (std::int32_t i = first; i < full; ++i) {
+    const bool is_new = i >= seq.published;
+    const bool draft_is_new = i >= seq.published_draft && i < full_draft;
+    if (!is_new && !draft_is_new) continue;
+    const auto at = static_cast<std::size_t>(i);
+    publish_blocks::entry entry;
+    entry.block = seq.table[at];
+    entry.parent = i == 0 ? kNoBlock : seq.table[at - 1];
+    entry.salt = seq.salt;
+    entry.tokens =
+        std::make_shared<const std::vector<token_id>>(seq.known.begin() + i * size, seq.known.begin() + (i + 1) * size);
+    entry.draft_valid = i < full_draft;
+    out.publish->entries.push_back(std::move(entry));
+  }
+  seq.published = std::max(seq.published, full);
+  seq.published_draft = std::max(seq.published_draft, full_draft);
+}
+
+}  // namespace tandem

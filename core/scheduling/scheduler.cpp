@@ -1,0 +1,319 @@
+#include "core/scheduling/scheduler.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "config/limits.hpp"
+#include "core/assert.hpp"
+#include "core/scheduling/commit.hpp"
+#include "core/scheduling/scheduler_impl.hpp"
+#include "gpu/ticket.hpp"
+
+namespace tandem {
+namespace {
+
+/// FNV-1a; 0 is kept for "no salt".
+std::uint64_t hash_salt(const std::string& salt) {
+  if (salt.empty()) return 0;
+  std::uint64_t hash = 0xcbf29ce484222325ull;
+  for (const char c : salt) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
+  return hash | 1;
+}
+
+double seconds(time_point from, time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
+
+void stamp_times(sequence& seq, time_point launched, time_point now, bool yielded) {
+  if (!seq.first_row) {
+    seq.first_row = launched;
+    seq.stats.queue_ms = seconds(seq.submitted, launched) * 1e3;
+  }
+  if (!yielded) return;
+  if (!seq.first_token) {
+    seq.first_token = now;
+    seq.stats.prefill_ms = seconds(*seq.first_row, now) * 1e3;
+  }
+  seq.stats.decode_ms = seconds(*seq.first_token, now) * 1e3;
+}
+
+}  // namespace
+
+scheduler::impl::impl(scheduler_options opts, std::unique_ptr<speculation_policy> choice)
+    : options(std::move(opts)), policy(std::move(choice)), lease(options.num_kv_blocks), pool_gen(options.pool_gen) {
+  TANDEM_ASSERT(options.max_num_seqs > 0 && options.max_num_batched_tokens > 0 && options.block_size > 0);
+  TANDEM_ASSERT(options.num_kv_blocks >= blocks_for(options.max_model_len));
+  for (slot_id slot = options.max_num_seqs; slot-- > 0;) free_slots.push_back(slot);
+  slot_gens.assign(static_cast<std::size_t>(options.max_num_seqs), 0);
+  for (const draft_method method : options.drafters) {
+    sources[static_cast<std::size_t>(method)] = {.exists = true, .alive = true, .in_flight = 0, .drafts = nullptr};
+  }
+}
+
+sequence* scheduler::impl::find(sequence_id id) {
+  const auto found = sequences.find(id);
+  return found == sequences.end() ? nullptr : found->second.get();
+}
+
+void scheduler::impl::admit(const admit_sequence& message, time_point) {
+  TANDEM_ASSERT(!message.prompt->empty());
+  TANDEM_ASSERT(static_cast<std::int32_t>(message.prompt->size()) + std::max(message.max_tokens, 0) <=
+                options.max_model_len);
+  auto seq = std::make_unique<sequence>();
+  seq->id = message.id;
+  seq->request = message.request;
+  seq->prompt = message.prompt;
+  seq->sampling = message.sampling;
+  seq->noise_key = message.noise_key;
+  seq->salt = hash_salt(message.request->cache_salt);
+  seq->max_tokens = message.max_tokens;
+  seq->rank = {options.priority_policy ? message.request->priority : 0, message.arrival};
+  seq->submitted = message.submitted;
+  seq->deadline = message.deadline;
+  seq->known = *message.prompt;
+  seq->known.insert(seq->known.end(), message.resumed_output.begin(), message.resumed_output.end());
+  seq->stats.prompt_tokens = seq->prompt_length();
+  if (!message.request->stopping.stop.empty()) {
+    seq->stops = std::make_shared<const stop_automaton>(message.request->stopping.stop);
+  }
+  replay_output(*seq, options);
+  sequence& placed = *seq;
+  const bool is_new = sequences.emplace(message.id, std::move(seq)).second;
+  TANDEM_ASSERT(is_new);
+  waiting.emplace(placed.rank, &placed);
+}
+
+void scheduler::impl::cancel(request_id request) {
+  auto at = sequences.lower_bound(sequence_id{request, 0});
+  while (at != sequences.end() && at->first.request == request) {
+    sequence& seq = *at->second;
+    ++at;  // ending erases the entry
+    end_soon(seq, finish_reason::cancelled);
+  }
+}
+
+void scheduler::impl::expire(time_point now) {
+  std::vector<sequence*> late;
+  for (const auto& [id, seq] : sequences) {
+    if (seq->deadline && *seq->deadline <= now) late.push_back(seq.get());
+  }
+  for (sequence* seq : late) end_soon(*seq, finish_reason::timeout);
+}
+
+void scheduler::impl::matched(const prefix_matched& message) {
+  if (message.pool_gen != pool_gen) return;  // the pool that pinned them is gone
+  sequence* seq = find(message.id);
+  if (seq == nullptr || seq->at != sequence::stage::matching || seq->incarnation != message.incarnation) {
+    if (!message.blocks.empty()) {
+      if (!out.release) out.release.emplace(release_blocks{pool_gen, {}});
+      out.release->blocks.insert(out.release->blocks.end(), message.blocks.rbegin(), message.blocks.rend());
+      lease.note_released(static_cast<std::int32_t>(message.blocks.size()));
+    }
+    return;
+  }
+  --matching;
+  TANDEM_ASSERT(message.cached_target < seq->length());
+  TANDEM_ASSERT(static_cast<std::size_t>(message.cached_target / options.block_size) == message.blocks.size());
+  seq->table = message.blocks;
+  seq->computed = message.cached_target;
+  seq->published = static_cast<std::int32_t>(message.blocks.size());
+  seq->published_draft = message.cached_draft / options.block_size;
+  seq->source(draft_method::draft_model).known = message.cached_draft;
+  lease.note_pinned(seq->published);
+  totals.prefix_queried_tokens += seq->length();
+  totals.prefix_hit_tokens += message.cached_target;
+  if (!std::exchange(seq->first_match_done, true)) {
+    seq->stats.cached_tokens = std::min(message.cached_target, seq->prompt_length());
+  }
+  run(*seq);
+}
+
+/// What the step did for one sequence: commit, publish, and end it when that is what the tokens say.
+void scheduler::impl::settle_row(const planned_rows& part, const slot_outcome& slot, time_point now) {
+  sequence& seq = *part.seq;
+  TANDEM_ASSERT(slot.slot == seq.slot && slot.slot_gen == seq.slot_gen);
+  stamp_times(seq, launched, now, !slot.tokens.empty());
+  totals.prompt_tokens += std::max(0, std::min(seq.computed + slot.rows_done, seq.prompt_length()) - seq.computed);
+  const std::int32_t accepted_before = seq.stats.accepted_tokens;
+  auto entry = commit_outcome(seq, slot, options);
+  totals.generated_tokens += static_cast<std::int32_t>(entry.tokens.size());
+  if (slot.drafted > 0) {
+    const std::int32_t accepted = seq.stats.accepted_tokens - accepted_before;
+    totals.speculations.push_back({part.method, part.drafts, slot.drafted, accepted});
+    policy->observe(part.method, slot.drafted, accepted);
+  }
+  publish(seq);
+  const std::optional<finish_reason> ended = entry.end ? std::optional<finish_reason>(entry.end->reason) : std::nullopt;
+  if (ended) entry.stats = seq.stats;
+  const bool says_something = ended || !entry.tokens.empty() || !entry.prompt_logprobs.empty();
+  if (says_something) out.committed->entries.push_back(std::move(entry));
+  if (ended) retire(seq, *ended);
+}
+
+void scheduler::impl::finish_step(const step_finished& message, time_point now) {
+  const step_outcome& outcome = *message.outcome;
+  if (!in_flight || outcome.step != in_flight->step) return;
+  const std::shared_ptr<const step_work> work = std::exchange(in_flight, nullptr);
+  const std::vector<planned_rows> plan = std::exchange(in_flight_plan, {});
+  TANDEM_ASSERT(!outcome.ok || outcome.slots.size() == plan.size());
+  if (!out.committed) out.committed.emplace();
+  out.committed->step = outcome.step;
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    sequence& seq = *plan[i].seq;
+    seq.in_step = false;
+    if (!outcome.ok) {
+      end_now(seq, finish{.reason = finish_reason::error, .message = outcome.error_message});
+    } else if (seq.end_wanted) {
+      end_now(seq, *seq.end_wanted);
+    } else {
+      settle_row(plan[i], outcome.slots[i], now);
+    }
+  }
+  for (const step_rows& part : work->rows) {
+    totals.rows += static_cast<std::int32_t>(part.tokens.size()) + part.draft_rows;
+  }
+  totals.step_seconds = seconds(launched, now);
+  totals.device_seconds = static_cast<double>(outcome.device_ns) * 1e-9;
+  out.measured.emplace(std::exchange(totals, {}));
+}
+
+void scheduler::impl::finish_drafts(const draft_finished& message) {
+  source_state& source = sources[static_cast<std::size_t>(message.method)];
+  const draft_outcome& outcome = *message.outcome;
+  if (source.in_flight != outcome.step) return;
+  source.in_flight = 0;
+  source.drafts = nullptr;
+  std::unordered_map<slot_id, const draft_outcome::entry*> by_slot;
+  if (outcome.ok) {
+    for (const auto& entry : outcome.entries) by_slot[entry.slot] = &entry;
+  }
+  for (const auto& [rank, seq] : running) {
+    source_view& view = seq->source(message.method);
+    if (view.in_flight != outcome.step) continue;
+    view.in_flight = 0;
+    const auto found = by_slot.find(seq->slot);
+    if (found == by_slot.end() || found->second->incarnation != seq->incarnation) {
+      view.drafts = nullptr;
+      continue;
+    }
+    view.known = std::min(found->second->known_rows, seq->length());
+    view.drafts_with_kv = found->second->draft_rows;
+  }
+  release_fenced(outcome.step);
+}
+
+void scheduler::impl::change_drafter(const drafter_changed& message) {
+  source_state& source = sources[static_cast<std::size_t>(message.method)];
+  if (!source.exists) return;
+  source.alive = message.alive;
+  if (source.drafts) source.drafts->cancel();
+  // A source without device state took its knowledge with it, and nothing of it is still running. A draft model's
+  // stream may still run: its item is over when the new drafter has opened the stream again, which is when it reports
+  // alive.
+  const bool stream_idle = message.alive || message.method != draft_method::draft_model;
+  if (!stream_idle) return;
+  const step_id lost = std::exchange(source.in_flight, 0);
+  source.drafts = nullptr;
+  closed.sources[static_cast<std::size_t>(message.method)].clear();
+  for (const auto& [rank, seq] : running) {
+    source_view& view = seq->source(message.method);
+    const std::int32_t kept = message.method == draft_method::draft_model ? view.known : 0;
+    view = source_view{};
+    view.known = kept;
+    ++seq->incarnation;
+  }
+  if (lost != 0 && message.method == draft_method::draft_model) release_fenced(lost);
+}
+
+void scheduler::impl::restart_allocator(const allocator_restarted& message) {
+  pool_gen = message.pool_gen;
+  lease.forget_request();
+  adopt_blocks adopt{pool_gen, lease.blocks()};
+  for (const auto& [rank, seq] : running) {
+    adopt.held.insert(adopt.held.end(), seq->table.begin(), seq->table.end());
+    seq->published = 0;
+    seq->published_draft = 0;
+  }
+  for (const fenced_blocks& held : fenced) {
+    adopt.held.insert(adopt.held.end(), held.blocks.begin(), held.blocks.end());
+  }
+  for (const auto& [id, seq] : sequences) {
+    if (seq->at != sequence::stage::matching) continue;
+    --matching;
+    ++seq->incarnation;
+    seq->at = sequence::stage::waiting;
+    waiting.emplace(seq->rank, seq.get());
+  }
+  out.adopt = std::move(adopt);
+}
+
+scheduler_commands scheduler::impl::pump(time_point now) {
+  start_waiting();
+  if (!in_flight) plan_step(now);
+  if (!sequences.empty()) out.lease = lease.request(lease_target());
+  if (out.measured) {
+    out.measured->running = static_cast<std::int32_t>(running.size());
+    out.measured->waiting = static_cast<std::int32_t>(waiting.size()) + matching;
+    for (const auto& [rank, seq] : running) out.measured->blocks_used += static_cast<std::int32_t>(seq->table.size());
+  }
+  if (out.committed && out.committed->entries.empty()) out.committed.reset();
+  if (out.publish && out.publish->entries.empty()) out.publish.reset();
+  if (out.release && out.release->blocks.empty()) out.release.reset();
+  return std::exchange(out, {});
+}
+
+scheduler::scheduler(scheduler_options options, std::unique_ptr<speculation_policy> policy)
+    : impl_(std::make_unique<impl>(std::move(options), std::move(policy))) {}
+scheduler::~scheduler() = default;
+
+scheduler_commands scheduler::on(const admit_sequence& message, time_point now) {
+  impl_->admit(message, now);
+  return impl_->pump(now);
+}
+scheduler_commands scheduler::on(const cancel_generation& message, time_point now) {
+  impl_->cancel(message.id);
+  return impl_->pump(now);
+}
+scheduler_commands scheduler::on(const prefix_matched& message, time_point now) {
+  impl_->matched(message);
+  return impl_->pump(now);
+}
+scheduler_commands scheduler::on(const blocks_leased& message, time_point now) {
+  if (message.pool_gen == impl_->pool_gen) impl_->lease.answered(message);
+  return impl_->pump(now);
+}
+scheduler_commands scheduler::on(const step_finished& message, time_point now) {
+  impl_->finish_step(message, now);
+  return impl_->pump(now);
+}
+scheduler_commands scheduler::on(const draft_finished& message, time_point now) {
+  impl_->finish_drafts(message);
+  return impl_->pump(now);
+}
+scheduler_commands scheduler::on(const drafter_changed& message, time_point now) {
+  impl_->change_drafter(message);
+  return impl_->pump(now);
+}
+scheduler_commands scheduler::on(const allocator_restarted& message, time_point now) {
+  impl_->restart_allocator(message);
+  return impl_->pump(now);
+}
+scheduler_commands scheduler::on_tick(time_point now) {
+  impl_->expire(now);
+  return impl_->pump(now);
+}
+
+scheduler::status scheduler::current() const {
+  status now;
+  now.running = static_cast<std::int32_t>(impl_->running.size());
+  now.waiting = static_cast<std::int32_t>(impl_->waiting.size()) + impl_->matching;
+  for (const auto& [rank, seq] : impl_->running) now.blocks_used += static_cast<std::int32_t>(seq->table.size());
+  now.blocks_leased = impl_->lease.size();
+  now.steps = impl_->last_step;
+  now.step_in_flight = impl_->in_flight != nullptr;
+  now.step_started = impl_->launched;
+  return now;
+}
+
+}  // namespace tandem

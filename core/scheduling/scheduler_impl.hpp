@@ -1,0 +1,100 @@
+#pragma once
+/// The scheduler's state and its parts; included only by core/scheduling/*.cpp.
+
+#include <array>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "core/scheduling/block_lease.hpp"
+#include "core/scheduling/scheduler.hpp"
+#include "core/scheduling/sequence.hpp"
+#include "core/scheduling/step_builder.hpp"
+
+namespace tandem {
+
+struct scheduler::impl {
+  impl(scheduler_options opts, std::unique_ptr<speculation_policy> choice);
+
+  // scheduler.cpp: messages
+  void admit(const admit_sequence& message, time_point now);
+  void cancel(request_id request);
+  void matched(const prefix_matched& message);
+  void finish_step(const step_finished& message, time_point now);
+  void settle_row(const planned_rows& part, const slot_outcome& slot, time_point now);
+  void finish_drafts(const draft_finished& message);
+  void change_drafter(const drafter_changed& message);
+  void restart_allocator(const allocator_restarted& message);
+  void expire(time_point now);
+  /// After every message: starts what can start and asks for what will be needed.
+  scheduler_commands pump(time_point now);
+
+  // lifecycle.cpp: how sequences start, pause and end
+  void start_waiting();
+  void begin(sequence& seq);
+  void run(sequence& seq);
+  void stop_running(sequence& seq);
+  void preempt(sequence& seq);
+  void end_now(sequence& seq, finish end);
+  void end_soon(sequence& seq, finish_reason reason);
+  void retire(sequence& seq, finish_reason reason);
+  void release(sequence& seq);
+  void release_fenced(step_id draft_step_done);
+  void publish(sequence& seq);
+
+  // planning.cpp: the next step
+  void plan_step(time_point now);
+  std::vector<planned_rows> plan_rows();
+  void fit_to_blocks(planned_rows& part);
+  void launch(std::vector<planned_rows> plan, time_point now);
+  std::vector<sequence*> secure_blocks();
+  bool cover(sequence& seq, std::int32_t tokens);
+  void make_room(const sequence& needy);
+  std::int32_t draft_wish(sequence& seq, draft_method& method, std::int32_t decoding);
+  std::int32_t drafts_that_fit(const sequence& seq, draft_method method) const;
+  void plan_catch_up(planned_rows& part, std::int32_t& draft_budget);
+  void resolve_drafts(sequence& seq);
+  std::int32_t lease_target() const;
+
+  sequence* find(sequence_id id);
+  bool source_ready(draft_method method) const;
+  std::int32_t blocks_for(std::int32_t tokens) const { return (tokens + options.block_size - 1) / options.block_size; }
+
+  scheduler_options options;
+  std::unique_ptr<speculation_policy> policy;
+  std::map<sequence_id, std::unique_ptr<sequence>> sequences;  // every live one
+  std::set<std::pair<service_rank, sequence*>> waiting;
+  std::set<std::pair<service_rank, sequence*>> running;  // with a slot
+  std::vector<slot_id> free_slots;
+  std::vector<std::uint32_t> slot_gens;
+  closed_slots closed;
+  block_lease lease;
+  std::uint32_t pool_gen;
+
+  struct source_state {
+    bool exists = false;
+    bool alive = false;
+    step_id in_flight = 0;           // its work item under way
+    std::shared_ptr<ticket> drafts;  // of that item
+  };
+  std::array<source_state, kDraftMethods> sources;
+
+  struct fenced_blocks {
+    step_id until_draft_step = 0;  // released when the draft stream has passed this item
+    std::vector<block_id> blocks;
+  };
+  std::vector<fenced_blocks> fenced;
+
+  step_id last_step = 0;
+  std::shared_ptr<const step_work> in_flight;
+  std::vector<planned_rows> in_flight_plan;  // parallel to in_flight->rows
+  time_point launched{};
+
+  std::int32_t matching = 0;
+  step_measured totals;    // gathered until the next step is measured
+  scheduler_commands out;  // what the message being handled made us say
+};
+
+}  // namespace tandem

@@ -1,0 +1,124 @@
+#include "core/scheduling/step_builder.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/assert.hpp"
+#include "gpu/ticket.hpp"
+
+namespace tandem {
+namespace {
+
+slot_opening opening_of(const sequence& seq, const scheduler_options& options) {
+  slot_opening opening;
+  opening.slot = seq.slot;
+  opening.slot_gen = seq.slot_gen;
+  opening.sampling = seq.sampling;
+  opening.noise_key = seq.noise_key;
+  opening.rule = options.rule;
+  opening.prompt_length = seq.prompt_length();
+  opening.known = seq.output_length() == 0 ? seq.prompt : std::make_shared<const std::vector<token_id>>(seq.known);
+  opening.top_logprobs = seq.request->logprobs.top;
+  opening.prompt_logprobs = seq.request->logprobs.prompt_top;
+  return opening;
+}
+
+std::vector<token_id> slice(const std::vector<token_id>& tokens, std::int32_t from, std::int32_t count) {
+  return {tokens.begin() + from, tokens.begin() + from + count};
+}
+
+/// Opening and table entries one stream has not seen yet.
+template <class Work>
+void tell_stream(Work& work, const sequence& seq, const scheduler_options& options, bool& opened, std::int32_t& sent) {
+  if (!opened) {
+    work.opened.push_back(opening_of(seq, options));
+    opened = true;
+    sent = 0;
+  }
+  const auto held = static_cast<std::int32_t>(seq.table.size());
+  if (sent == held) return;
+  work.table_deltas.push_back({seq.slot, sent, {seq.table.begin() + sent, seq.table.end()}});
+  sent = held;
+}
+
+step_rows rows_of(const planned_rows& part) {
+  const sequence& seq = *part.seq;
+  step_rows rows;
+  rows.slot = seq.slot;
+  rows.slot_gen = seq.slot_gen;
+  rows.first_position = seq.computed;
+  rows.tokens = slice(seq.known, seq.computed, part.rows);
+  const bool reaches_end = part.rows == seq.pending();
+  rows.yields_token = reaches_end && seq.max_tokens > 0;
+  if (!reaches_end) rows.following_token = seq.known[static_cast<std::size_t>(seq.computed + part.rows)];
+  rows.draft_rows = part.drafts;
+  return rows;
+}
+
+proposal proposal_of(const planned_rows& part, source_view& source) {
+  const sequence& seq = *part.seq;
+  TANDEM_ASSERT(part.drafts == 0 || source.known + part.catch_up == seq.length());
+  proposal wish;
+  wish.slot = seq.slot;
+  wish.incarnation = seq.incarnation;
+  wish.first_position = source.known;
+  wish.new_tokens = slice(seq.known, source.known, part.catch_up);
+  wish.k = part.drafts;
+  return wish;
+}
+
+/// The work item of one source, and the ticket rows of those that draft.
+std::shared_ptr<const draft_work> build_source(step_id step, draft_method method, const std::vector<planned_rows>& plan,
+                                               const scheduler_options& options, closed_slots& closed,
+                                               step_work& target) {
+  auto work = std::make_shared<draft_work>();
+  work->step = step;
+  work->closed = std::exchange(closed.sources[static_cast<std::size_t>(method)], {});
+  std::int32_t ticket_rows = 0;
+  const auto ticket_index = static_cast<std::int32_t>(target.tickets.size());
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    if (plan[i].method != method) continue;
+    sequence& seq = *plan[i].seq;
+    source_view& source = seq.source(method);
+    tell_stream(*work, seq, options, source.opened, source.table_sent);
+    proposal wish = proposal_of(plan[i], source);
+    if (wish.k > 0) {
+      wish.ticket_row = ticket_rows++;
+      target.rows[i].ticket_index = ticket_index;
+      target.rows[i].ticket_row = wish.ticket_row;
+    }
+    source.in_flight = step;
+    source.ticket_row = wish.ticket_row;
+    work->proposals.push_back(std::move(wish));
+  }
+  work->drafts = std::make_shared<ticket>(static_cast<std::size_t>(ticket_rows));
+  for (const planned_rows& part : plan) {
+    if (part.method == method) part.seq->source(method).drafts = work->drafts;
+  }
+  if (ticket_rows > 0) target.tickets.push_back(work->drafts);
+  return work;
+}
+
+}  // namespace
+
+built_step build_step(step_id step, const std::vector<planned_rows>& plan, const scheduler_options& options,
+                      closed_slots& closed) {
+  auto work = std::make_shared<step_work>();
+  work->step = step;
+  work->closed = std::exchange(closed.target, {});
+  for (const planned_rows& part : plan) {
+    tell_stream(*work, *part.seq, options, part.seq->opened, part.seq->table_sent);
+    work->rows.push_back(rows_of(part));
+  }
+  built_step built;
+  for (const draft_method method : options.drafters) {
+    const bool takes_part = std::any_of(plan.begin(), plan.end(), [&](const auto& p) { return p.method == method; });
+    if (!takes_part) continue;
+    built.proposals.push_back(build_source(step, method, plan, options, closed, *work));
+    built.methods.push_back(method);
+  }
+  built.work = std::move(work);
+  return built;
+}
+
+}  // namespace tandem

@@ -1,0 +1,128 @@
+#pragma once
+/// A made-up model whose next token is a hash of all earlier tokens, read through the block table from a shadow KV: a
+/// wrong, stale or shifted block changes the answer. Used by the simulation, without threads.
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "core/assert.hpp"
+#include "core/ids.hpp"
+#include "core/step.hpp"
+#include "gpu/ticket.hpp"
+
+namespace tandem::sim {
+
+inline constexpr std::int32_t kVocabulary = 50;
+
+inline std::uint64_t mix(std::uint64_t state, token_id token) {
+  state = (state ^ static_cast<std::uint64_t>(token + 1)) * 0x9E3779B97F4A7C15ull;
+  return state ^ (state >> 29);
+}
+inline token_id next_token(std::uint64_t state) {
+  return static_cast<token_id>((state >> 17) % kVocabulary);
+}
+
+/// The answer any schedule must give.
+inline std::vector<token_id> oracle(std::vector<token_id> tokens, std::int32_t count) {
+  std::uint64_t state = 0;
+  for (const token_id token : tokens) state = mix(state, token);
+  std::vector<token_id> output;
+  for (std::int32_t i = 0; i < count; ++i) {
+    output.push_back(next_token(state));
+    state = mix(state, output.back());
+  }
+  return output;
+}
+
+/// Pages of one model: the hash of everything up to and including each position.
+class shadow_kv {
+ public:
+  shadow_kv(std::int32_t blocks, std::int32_t block_size)
+      : block_size_(block_size), states_(static_cast<std::size_t>(blocks * block_size), 0xDEAD) {}
+
+  struct slot {
+    std::uint32_t gen = 0;
+    std::vector<block_id> table;
+  };
+  template <class Work>
+  void take_facts(const Work& work) {
+    for (const slot_id closed : work.closed) slots_.erase(closed);
+    for (const slot_opening& opening : work.opened) slots_[opening.slot] = slot{opening.slot_gen, {}};
+    for (const table_delta& delta : work.table_deltas) {
+      auto& table = slots_.at(delta.slot).table;
+      TANDEM_ASSERT(delta.first_index <= static_cast<std::int32_t>(table.size()));
+      table.resize(static_cast<std::size_t>(delta.first_index));
+      table.insert(table.end(), delta.blocks.begin(), delta.blocks.end());
+    }
+  }
+  const slot& at(slot_id id) const { return slots_.at(id); }
+
+  /// Computes the row of `token` at `position`; returns the state its answer comes from.
+  std::uint64_t row(slot_id id, std::int32_t position, token_id token) {
+    const std::uint64_t before = position == 0 ? 0 : cell(id, position - 1);
+    return cell(id, position) = mix(before, token);
+  }
+
+ private:
+  std::uint64_t& cell(slot_id id, std::int32_t position) {
+    const auto& table = slots_.at(id).table;
+    const auto index = static_cast<std::size_t>(position / block_size_);
+    TANDEM_ASSERT(index < table.size());
+    return states_[static_cast<std::size_t>(table[index] * block_size_ + position % block_size_)];
+  }
+  std::int32_t block_size_;
+  std::vector<std::uint64_t> states_;
+  std::unordered_map<slot_id, slot> slots_;
+};
+
+inline slot_outcome run_rows(shadow_kv& kv, const step_rows& rows, const step_work& work) {
+  slot_outcome outcome;
+  outcome.slot = rows.slot;
+  outcome.slot_gen = rows.slot_gen;
+  TANDEM_ASSERT(kv.at(rows.slot).gen == rows.slot_gen);
+  std::uint64_t state = 0;
+  std::int32_t position = rows.first_position;
+  for (const token_id token : rows.tokens) state = kv.row(rows.slot, position++, token);
+  outcome.rows_done = static_cast<std::int32_t>(rows.tokens.size());
+  if (!rows.yields_token) return outcome;
+  outcome.tokens.push_back(next_token(state));
+  if (rows.ticket_index < 0) return outcome;
+  const ticket& source = *work.tickets[static_cast<std::size_t>(rows.ticket_index)];
+  if (source.current() != ticket::state::filled) return outcome;
+  const auto& drafts = source.drafts(static_cast<std::size_t>(rows.ticket_row)).tokens;
+  outcome.drafted = static_cast<std::int32_t>(drafts.size());
+  TANDEM_ASSERT(outcome.drafted <= rows.draft_rows);
+  bool agree = true;
+  for (const token_id draft : drafts) {
+    TANDEM_ASSERT(draft >= 0 && draft < kVocabulary);
+    state = kv.row(rows.slot, position++, draft);  // all rows are computed, as on a device
+    agree = agree && draft == outcome.tokens.back();
+    if (!agree) continue;
+    ++outcome.accepted;
+    outcome.tokens.push_back(next_token(state));
+  }
+  return outcome;
+}
+
+/// A draft model that agrees with the target except where the hash says so (one in `wrong_every`; 0 = never wrong).
+inline draft_outcome run_drafts(shadow_kv& kv, const draft_work& work, std::uint64_t wrong_every) {
+  draft_outcome outcome;
+  outcome.step = work.step;
+  for (const proposal& wish : work.proposals) {
+    std::uint64_t state = 0;
+    std::int32_t position = wish.first_position;
+    for (const token_id token : wish.new_tokens) state = kv.row(wish.slot, position++, token);
+    const std::int32_t known = position;
+    for (std::int32_t i = 0; i < wish.k; ++i) {
+      token_id draft = next_token(state);
+      if (wrong_every != 0 && (state >> 40) % wrong_every == 0) draft = (draft + 1) % kVocabulary;
+      work.drafts->fill(static_cast<std::size_t>(wish.ticket_row)).tokens.push_back(draft);
+      if (i + 1 < wish.k) state = kv.row(wish.slot, position++, draft);
+    }
+    outcome.entries.push_back({wish.slot, wish.incarnation, known, position - known});
+  }
+  return outcome;
+}
+
+}  // namespace tandem::sim

@@ -1,0 +1,236 @@
+#include "tests/sim/simulated_engine.hpp"
+
+#include <algorithm>
+
+#include "core/assert.hpp"
+
+namespace tandem::sim {
+namespace {
+
+constexpr std::uint64_t kMaxDeliveries = 2'000'000;
+
+scheduler_options scheduler_of(const engine_options& options) {
+  scheduler_options to;
+  to.max_num_seqs = options.max_num_seqs;
+  to.max_num_batched_tokens = options.max_num_batched_tokens;
+  to.max_model_len = options.max_model_len;
+  to.block_size = options.block_size;
+  to.num_kv_blocks = options.num_blocks;
+  to.chunked_prefill = options.chunked_prefill;
+  to.prefix_caching = options.prefix_caching;
+  to.priority_policy = options.priority_policy;
+  to.draft_context_limit = options.draft_context_limit;
+  to.drafters = {draft_method::ngram, draft_method::draft_model};
+  to.vocabulary_size = kVocabulary;
+  to.end_tokens = options.end_tokens;
+  to.token_bytes = options.token_bytes;
+  return to;
+}
+
+template <class Queue>
+auto pop(Queue& queue) {
+  auto front = std::move(queue.front());
+  queue.pop_front();
+  return front;
+}
+
+}  // namespace
+
+simulated_engine::simulated_engine(engine_options options, std::uint64_t seed)
+    : options_(std::move(options)),
+      random_(seed),
+      target_kv_(options_.num_blocks, options_.block_size),
+      draft_kv_(options_.num_blocks, options_.block_size) {
+  scheduler_ = std::make_unique<scheduler>(scheduler_of(options_), std::make_unique<fixed_policy>(fixed_policy::options{
+                                                                       options_.method, options_.k, std::nullopt}));
+  allocator_ = std::make_unique<block_allocator>(
+      block_allocator::options{options_.num_blocks, options_.block_size, options_.prefix_caching});
+}
+
+sequence_id simulated_engine::submit(const job& wanted) {
+  auto request = std::make_shared<generation_request>();
+  request->stopping = wanted.stopping;
+  request->priority = wanted.priority;
+  request->speculation = wanted.speculation;
+  request->cache_salt = wanted.cache_salt;
+  request->logprobs.prompt_top = wanted.prompt_logprobs;
+  auto sampling = std::make_shared<sampling_params>();
+  sampling->temperature = 0;
+  sampling->min_tokens = wanted.min_tokens;
+  admit_sequence admit;
+  admit.id = {{next_request_}, 0};
+  admit.arrival = next_request_++;
+  admit.request = std::move(request);
+  admit.prompt = std::make_shared<const std::vector<token_id>>(wanted.prompt);
+  admit.sampling = std::move(sampling);
+  admit.max_tokens = wanted.max_tokens;
+  admit.submitted = now_;
+  clients_[admit.id] = {};
+  intake_.push_back(admit);
+  return admit.id;
+}
+
+void simulated_engine::send(scheduler_commands commands) {
+  scheduler_->check();
+  for (std::size_t i = 0; i < commands.proposals.size(); ++i) {
+    drafters_[static_cast<std::size_t>(commands.methods[i])].push_back(commands.proposals[i].work);
+  }
+  if (commands.step) device_.push_back(commands.step->work);
+  if (commands.committed) record(*commands.committed);
+  if (commands.publish) allocator_in_.emplace_back(std::move(*commands.publish));
+  if (commands.release) allocator_in_.emplace_back(std::move(*commands.release));
+  for (auto& match : commands.matches) allocator_in_.emplace_back(std::move(match));
+  if (commands.lease) allocator_in_.emplace_back(*commands.lease);
+  if (commands.adopt) allocator_in_.emplace_back(std::move(*commands.adopt));
+  for (const request_retired& retired : commands.retired) {
+    TANDEM_ASSERT(!clients_.at(retired.id).retired);
+    clients_.at(retired.id).retired = true;
+  }
+}
+
+void simulated_engine::record(const tokens_committed& message) {
+  for (const auto& entry : message.entries) {
+    client_view& client = clients_.at(entry.id);
+    TANDEM_ASSERT(!client.end);  // nothing after the terminal event
+    TANDEM_ASSERT(entry.first_index == static_cast<std::int32_t>(client.tokens.size()));
+    TANDEM_ASSERT(entry.accepted.size() == entry.tokens.size());
+    client.tokens.insert(client.tokens.end(), entry.tokens.begin(), entry.tokens.end());
+    client.accepted.insert(client.accepted.end(), entry.accepted.begin(), entry.accepted.end());
+    client.end = entry.end;
+    if (entry.end) client.stats = entry.stats;
+  }
+}
+
+void simulated_engine::run_allocator() {
+  const to_allocator message = pop(allocator_in_);
+  if (const auto* match = std::get_if<match_prefix>(&message)) allocator_out_.emplace_back(allocator_->match(*match));
+  if (const auto* lease = std::get_if<lease_blocks>(&message)) allocator_out_.emplace_back(allocator_->lease(*lease));
+  if (const auto* publish = std::get_if<publish_blocks>(&message)) allocator_->publish(*publish);
+  if (const auto* release = std::get_if<release_blocks>(&message)) allocator_->release(*release);
+  if (const auto* adopt = std::get_if<adopt_blocks>(&message)) allocator_->adopt(*adopt);
+  allocator_->check();
+}
+
+bool simulated_engine::device_can_run() const {
+  if (device_.empty()) return false;
+  const auto& tickets = device_.front()->tickets;
+  return std::none_of(tickets.begin(), tickets.end(),
+                      [](const auto& t) { return t->current() == ticket::state::open; });
+}
+
+void simulated_engine::run_device() {
+  const std::shared_ptr<const step_work> work = pop(device_);
+  ++steps_run_;
+  target_kv_.take_facts(*work);
+  auto outcome = std::make_shared<step_outcome>();
+  outcome->step = work->step;
+  if (std::bernoulli_distribution(options_.fail_steps)(random_)) {
+    outcome->ok = false;
+    outcome->error_message = "the simulated device failed";
+    device_out_.push_back({std::move(outcome)});
+    return;
+  }
+  std::int32_t rows = 0;
+  for (const step_rows& part : work->rows) {
+    rows += static_cast<std::int32_t>(part.tokens.size()) + part.draft_rows;
+    outcome->slots.push_back(run_rows(target_kv_, part, *work));
+  }
+  largest_step_ = std::max(largest_step_, rows);
+  device_out_.push_back({std::move(outcome)});
+}
+
+void simulated_engine::propose_ngram(const draft_work& work) {
+  auto outcome = std::make_shared<draft_outcome>();
+  outcome->step = work.step;
+  for (const slot_id slot : work.closed) ngram_.erase(slot);
+  for (const slot_opening& opening : work.opened) ngram_.erase(opening.slot);
+  for (const proposal& wish : work.proposals) {
+    auto at = ngram_.find(wish.slot);
+    if (at == ngram_.end()) at = ngram_.emplace(wish.slot, std::pair{wish.incarnation, ngram_index(1, 3)}).first;
+    ngram_index& index = at->second.second;
+    TANDEM_ASSERT(index.size() == wish.first_position);
+    index.append(wish.new_tokens);
+    if (wish.k > 0) work.drafts->fill(static_cast<std::size_t>(wish.ticket_row)).tokens = index.propose(wish.k);
+    outcome->entries.push_back({wish.slot, wish.incarnation, index.size(), 0});
+  }
+  drafter_out_.push_back({draft_method::ngram, std::move(outcome)});
+  work.drafts->seal();
+}
+
+void simulated_engine::run_drafter(draft_method method) {
+  const auto work = pop(drafters_[static_cast<std::size_t>(method)]);
+  if (method == draft_method::ngram) {
+    propose_ngram(*work);
+    return;
+  }
+  draft_kv_.take_facts(*work);
+  auto outcome = std::make_shared<draft_outcome>(run_drafts(draft_kv_, *work, options_.draft_wrong_every));
+  work->drafts->seal();
+  drafter_out_.push_back({method, std::move(outcome)});
+}
+
+void simulated_engine::kill_drafter(draft_method method) {
+  auto& mailbox = drafters_[static_cast<std::size_t>(method)];
+  if (method == draft_method::ngram) ngram_.clear();
+  mailbox.clear();
+  supervisor_.push_back(drafter_changed{method, false});
+  supervisor_.push_back(drafter_changed{method, true});
+}
+
+void simulated_engine::kill_allocator() {
+  allocator_in_.clear();
+  ++pool_gen_;
+  allocator_ = std::make_unique<block_allocator>(
+      block_allocator::options{options_.num_blocks, options_.block_size, options_.prefix_caching}, pool_gen_);
+  supervisor_.push_back(allocator_restarted{pool_gen_});
+}
+
+void simulated_engine::advance(std::chrono::milliseconds by) {
+  now_ += by;
+  send(scheduler_->on_tick(now_));
+}
+
+std::vector<std::function<void()>> simulated_engine::ready_deliveries() {
+  std::vector<std::function<void()>> ready;
+  const auto deliver = [&](auto& queue) {
+    if (queue.empty()) return;
+    ready.emplace_back([this, &queue] { to_scheduler(pop(queue)); });
+  };
+  const auto deliver_variant = [&](auto& queue) {
+    if (queue.empty()) return;
+    ready.emplace_back([this, &queue] { std::visit([this](const auto& m) { to_scheduler(m); }, pop(queue)); });
+  };
+  deliver_variant(intake_);
+  deliver_variant(allocator_out_);
+  deliver_variant(supervisor_);
+  deliver(device_out_);
+  deliver(drafter_out_);
+  if (!allocator_in_.empty()) ready.emplace_back([this] { run_allocator(); });
+  if (device_can_run()) ready.emplace_back([this] { run_device(); });
+  for (const draft_method method : {draft_method::ngram, draft_method::draft_model}) {
+    if (drafters_[static_cast<std::size_t>(method)].empty()) continue;
+    ready.emplace_back([this, method] { run_drafter(method); });
+  }
+  if (!device_.empty() && !device_can_run() && std::bernoulli_distribution(options_.expire_tickets)(random_)) {
+    ready.emplace_back([this] {
+      for (const auto& waiting : device_.front()->tickets) waiting->expire();
+    });
+  }
+  return ready;
+}
+
+bool simulated_engine::deliver_one() {
+  const auto ready = ready_deliveries();
+  if (ready.empty()) return false;
+  ready[std::uniform_int_distribution<std::size_t>(0, ready.size() - 1)(random_)]();
+  now_ += std::chrono::microseconds(10);
+  ++deliveries_;
+  return true;
+}
+
+void simulated_engine::run_until_idle() {
+  const std::uint64_t bound = deliveries_ + kMaxDeliveries;
+  while (deliver_one()) TANDEM_ASSERT(deliveries_ < bound);
+}
+
+}  // namespace tandem::sim
