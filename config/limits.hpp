@@ -48,6 +48,17 @@ inline constexpr std::size_t kMaxTensorDimensions = 4;
 inline constexpr std::size_t kMaxSafetensorsHeaderBytes = 100u << 20;
 inline constexpr std::int32_t kMaxLayers = 1024;
 inline constexpr std::int32_t kMaxHidden = 1 << 16;
+inline constexpr std::int32_t kMaxIntermediate = 1 << 20;
+inline constexpr std::int32_t kMaxHeads = 1024;
+inline constexpr std::int32_t kMaxHeadDim = 1024;
+inline constexpr std::size_t kMaxMetadataKeyBytes = 65'535;      // the GGUF specification's own bound
+inline constexpr std::size_t kMaxTensorNameBytes = 1024;
+inline constexpr int kMaxMetadataArrayDepth = 4;
+inline constexpr std::uint32_t kMaxTensorAlignment = 1 << 16;    // bytes
+inline constexpr std::size_t kMaxConfigJsonBytes = 16u << 20;    // config.json and its like
+inline constexpr std::size_t kMaxShardIndexBytes = 64u << 20;    // model.safetensors.index.json
+inline constexpr std::size_t kMaxShards = 4096;
+inline constexpr std::size_t kMaxModelJsonDepth = 32;
 
 // --- gpu --------------------------------------------------------------------------------------------------------
 inline constexpr std::size_t kMaxComputeThreads = 256;
