@@ -73,6 +73,7 @@ inline constexpr std::size_t kMaxComputeThreads = 256;
 inline constexpr std::size_t kMaxQueuedLaunches = 8;             // per stream
 inline constexpr std::chrono::microseconds kTeamSpin{50};        // a helper thread spins this long, then sleeps
 inline constexpr std::chrono::milliseconds kTicketExpiry{200};   // a verify step waits this long for its drafts
+inline constexpr std::int64_t kMaxMatrixColumns = 1 << 18;        // inputs of one weight matrix
 inline constexpr std::int32_t kAttentionPartition = 256;         // positions; fixed, never a function of the batch
 inline constexpr std::int32_t kMaxLogitRows = 64;              // rows of logits held at once; a run of drafts fits
 inline constexpr std::uint64_t kDefaultKvBytes = 4ull << 30;     // for target and draft together, at most
