@@ -57,6 +57,17 @@ inline constexpr std::size_t kMaxTensorDimensions = 4;
 inline constexpr std::size_t kMaxSafetensorsHeaderBytes = 100u << 20;
 inline constexpr std::int32_t kMaxLayers = 1024;
 inline constexpr std::int32_t kMaxHidden = 1 << 16;
+inline constexpr std::int32_t kMaxIntermediate = 1 << 20;
+inline constexpr std::int32_t kMaxHeads = 1024;
+inline constexpr std::int32_t kMaxHeadDim = 1024;
+inline constexpr std::size_t kMaxMetadataKeyBytes = 65'535;      // the GGUF specification's own bound
+inline constexpr std::size_t kMaxTensorNameBytes = 1024;
+inline constexpr int kMaxMetadataArrayDepth = 4;
+inline constexpr std::uint32_t kMaxTensorAlignment = 1 << 16;    // bytes
+inline constexpr std::size_t kMaxConfigJsonBytes = 16u << 20;    // config.json and its like
+inline constexpr std::size_t kMaxShardIndexBytes = 64u << 20;    // model.safetensors.index.json
+inline constexpr std::size_t kMaxShards = 4096;
+inline constexpr std::size_t kMaxModelJsonDepth = 32;
 
 // --- gpu --------------------------------------------------------------------------------------------------------
 inline constexpr std::size_t kMaxComputeThreads = 256;
@@ -64,6 +75,14 @@ inline constexpr std::size_t kMaxQueuedLaunches = 8;            // per stream
 inline constexpr std::chrono::microseconds kTeamSpin{50};       // a helper thread spins this long, then sleeps
 inline constexpr std::chrono::milliseconds kTicketExpiry{200};  // a verify step waits this long for its drafts
 inline constexpr std::int32_t kAttentionPartition = 256;        // positions; fixed, never a function of the batch
+inline constexpr std::size_t kMaxQueuedLaunches = 8;             // per stream
+inline constexpr std::chrono::microseconds kTeamSpin{50};        // a helper thread spins this long, then sleeps
+inline constexpr std::chrono::milliseconds kTicketExpiry{200};   // a verify step waits this long for its drafts
+inline constexpr std::int64_t kMaxMatrixColumns = 1 << 18;        // inputs of one weight matrix
+inline constexpr std::int32_t kAttentionPartition = 256;         // positions; fixed, never a function of the batch
+inline constexpr std::int32_t kMaxLogitRows = 64;              // rows of logits held at once; a run of drafts fits
+inline constexpr std::uint64_t kDefaultKvBytes = 4ull << 30;     // for target and draft together, at most
+inline constexpr std::uint64_t kKvPercentOfAvailable = 40;       // of the memory that is left after loading
 
 // --- actors -----------------------------------------------------------------------------------------------------
 inline constexpr std::size_t kEncoderThreads = 1;
@@ -103,5 +122,6 @@ static_assert(kDefaultDraftTokens <= kDraftTokensHeld && kDraftTokensHeld <= kMa
 static_assert(kMaxGenerateInFlight <= kMaxQueuedRequests);
 static_assert(kMaxNgram <= 64 && kMaxDraftTokens <= 64);
 static_assert(kMaxBatchedTokens >= kMaxDraftTokens + 1);
+static_assert(kMaxLogitRows >= kMaxDraftTokens + 1);
 
 }  // namespace tandem::limits
