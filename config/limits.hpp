@@ -15,28 +15,27 @@ inline constexpr std::int32_t kMaxBatchedTokens = 65'536;    // upper bound of -
 inline constexpr std::int32_t kDefaultBatchedTokens = 512;   // default of --max-num-batched-tokens on the host device
 inline constexpr std::int32_t kMaxBlockSize = 256;           // tokens, upper bound of --block-size
 inline constexpr std::int32_t kMaxKvBlocks = 1 << 24;
-inline constexpr std::int32_t kMaxModelLength = 1 << 20;    // tokens
-inline constexpr std::int32_t kMaxChoices = 128;            // n of one request
-inline constexpr std::int32_t kMinPrefillShareDivisor = 4;  // prefill gets at least 1/4 of a step's budget
+inline constexpr std::int32_t kMaxModelLength = 1 << 20;     // tokens
+inline constexpr std::int32_t kMaxChoices = 128;             // n of one request
+inline constexpr std::int32_t kMinPrefillShareDivisor = 4;   // prefill gets at least 1/4 of a step's budget
 
 // --- core: speculation ------------------------------------------------------------------------------------------
-inline constexpr std::int32_t kMaxDraftTokens = 16;  // k of one sequence and step
-inline constexpr std::int32_t kMaxNgram = 16;        // upper bound of prompt_lookup_max
+inline constexpr std::int32_t kMaxDraftTokens = 16;          // k of one sequence and step
+inline constexpr std::int32_t kMaxNgram = 16;                // upper bound of prompt_lookup_max
 
 // --- core: sampling and stopping --------------------------------------------------------------------------------
 inline constexpr std::size_t kMaxStopStrings = 64;
 inline constexpr std::size_t kMaxStopStringBytes = 1024;
 inline constexpr std::size_t kMaxStopTokens = 256;
 inline constexpr std::size_t kMaxLogitBias = 4096;
-inline constexpr std::int32_t kMaxLogprobs = 20;  // alternatives per token
+inline constexpr std::int32_t kMaxLogprobs = 20;             // alternatives per token
 
 // --- text -------------------------------------------------------------------------------------------------------
 inline constexpr std::size_t kMaxVocabulary = 1 << 21;
 inline constexpr std::size_t kMaxTokenBytes = 4096;
-inline constexpr std::size_t kMaxTemplateBytes = 1 << 20;     // source of a chat template
-inline constexpr std::size_t kMaxTemplateSteps = 20'000'000;  // statements and expressions evaluated in one render
+inline constexpr std::size_t kMaxTemplateBytes = 1 << 20;        // source of a chat template
+inline constexpr std::size_t kMaxTemplateSteps = 20'000'000;     // statements and expressions evaluated in one render
 inline constexpr std::size_t kMaxTemplateOutputBytes = 64u << 20;
-inline constexpr std::size_t kMaxTemplateDepth = 128;  // nesting of the parser and of calls
 inline constexpr std::size_t kMaxTemplateDepth = 128;            // nesting of the parser and of calls
 inline constexpr std::size_t kMaxTemplateMemoryBytes = 256u << 20;  // values alive at once in one render
 inline constexpr std::size_t kMaxTemplateCallDepth = 512;        // nested evaluations in one render
@@ -47,7 +46,7 @@ inline constexpr std::size_t kMaxCachedWords = 1 << 14;          // word → ids
 inline constexpr std::uint32_t kMaxPatternSteps = 200'000'000;   // PCRE2 match limit of one word
 inline constexpr std::uint32_t kMaxPatternHeapKiB = 512u << 10;
 inline constexpr std::size_t kMaxTokenizerJsonBytes = 256u << 20;
-inline constexpr std::size_t kMaxEncodeBytes = 64u << 20;  // one text to encode
+inline constexpr std::size_t kMaxEncodeBytes = 64u << 20;        // one text to encode
 
 // --- model ------------------------------------------------------------------------------------------------------
 inline constexpr std::size_t kMaxTensors = 65'536;
@@ -69,12 +68,22 @@ inline constexpr std::size_t kMaxShardIndexBytes = 64u << 20;    // model.safete
 inline constexpr std::size_t kMaxShards = 4096;
 inline constexpr std::size_t kMaxModelJsonDepth = 32;
 
+// --- config, engine and app -------------------------------------------------------------------------------------
+inline constexpr std::int32_t kDefaultDraftTokens = 5;           // default of --num-speculative-tokens
+inline constexpr std::int32_t kDraftTokensHeld = 8;              // drafts a request may ask for, at least
+inline constexpr std::size_t kMaxConfigFileBytes = 1u << 20;
+inline constexpr std::size_t kMaxUndeliveredEvents = 1u << 16;   // beyond it pieces of one choice are joined
+inline constexpr std::size_t kMaxPromptsFileBytes = 1u << 30;    // --prompts
+inline constexpr std::size_t kMaxPromptsPerFile = 1u << 20;
+inline constexpr std::size_t kMaxGenerateInFlight = 512;         // requests `generate` has submitted and not printed
+inline constexpr std::size_t kMaxChatLineBytes = 1u << 20;
+inline constexpr std::int32_t kMaxBenchRepeats = 100'000;
+
+static_assert(kDefaultDraftTokens <= kDraftTokensHeld && kDraftTokensHeld <= kMaxDraftTokens);
+static_assert(kMaxGenerateInFlight <= kMaxQueuedRequests);
+
 // --- gpu --------------------------------------------------------------------------------------------------------
 inline constexpr std::size_t kMaxComputeThreads = 256;
-inline constexpr std::size_t kMaxQueuedLaunches = 8;            // per stream
-inline constexpr std::chrono::microseconds kTeamSpin{50};       // a helper thread spins this long, then sleeps
-inline constexpr std::chrono::milliseconds kTicketExpiry{200};  // a verify step waits this long for its drafts
-inline constexpr std::int32_t kAttentionPartition = 256;        // positions; fixed, never a function of the batch
 inline constexpr std::size_t kMaxQueuedLaunches = 8;             // per stream
 inline constexpr std::chrono::microseconds kTeamSpin{50};        // a helper thread spins this long, then sleeps
 inline constexpr std::chrono::milliseconds kTicketExpiry{200};   // a verify step waits this long for its drafts
@@ -87,9 +96,9 @@ inline constexpr std::uint64_t kKvPercentOfAvailable = 40;       // of the memor
 // --- actors -----------------------------------------------------------------------------------------------------
 inline constexpr std::size_t kEncoderThreads = 1;
 inline constexpr std::size_t kMaxQueuedEncodes = 8192;
-inline constexpr std::size_t kMaxOutboxEvents = 1 << 16;  // undelivered events of one request
-inline constexpr std::chrono::milliseconds kTick{20};     // deadlines are checked this often
-inline constexpr std::chrono::seconds kStuckDevice{30};   // /health turns 503 when no step ends for this long
+inline constexpr std::size_t kMaxOutboxEvents = 1 << 16;         // undelivered events of one request
+inline constexpr std::chrono::milliseconds kTick{20};            // deadlines are checked this often
+inline constexpr std::chrono::seconds kStuckDevice{30};          // /health turns 503 when no step ends for this long
 inline constexpr int kMaxActorRestarts = 1000;
 
 // --- net --------------------------------------------------------------------------------------------------------
@@ -99,27 +108,14 @@ inline constexpr std::size_t kMaxJsonDepth = 64;
 inline constexpr std::size_t kMaxConnections = 16'384;
 inline constexpr std::size_t kMaxWebSocketMessageBytes = 16u << 20;
 inline constexpr std::size_t kMaxRequestsPerSocket = 256;
-inline constexpr std::size_t kMaxOutboxBytes = 4u << 20;  // unsent bytes of one connection before it is cut
+inline constexpr std::size_t kMaxOutboxBytes = 4u << 20;         // unsent bytes of one connection before it is cut
 inline constexpr std::size_t kMaxPromptsPerRequest = 1024;
 inline constexpr std::chrono::seconds kHeaderTimeout{30};
 inline constexpr std::chrono::seconds kBodyTimeout{60};
-inline constexpr std::chrono::seconds kIdleTimeout{120};  // keep-alive and WebSocket
+inline constexpr std::chrono::seconds kIdleTimeout{120};         // keep-alive and WebSocket
 inline constexpr std::chrono::seconds kWriteTimeout{60};
-inline constexpr std::chrono::seconds kStreamPing{5};  // an SSE comment when nothing else was sent
+inline constexpr std::chrono::seconds kStreamPing{5};            // an SSE comment when nothing else was sent
 
-// --- config, engine and app -------------------------------------------------------------------------------------
-inline constexpr std::int32_t kDefaultDraftTokens = 5;  // default of --num-speculative-tokens
-inline constexpr std::int32_t kDraftTokensHeld = 8;     // drafts a request may ask for, at least
-inline constexpr std::size_t kMaxConfigFileBytes = 1u << 20;
-inline constexpr std::size_t kMaxUndeliveredEvents = 1u << 16;  // beyond it pieces of one choice are joined
-inline constexpr std::size_t kMaxPromptsFileBytes = 1u << 30;   // --prompts
-inline constexpr std::size_t kMaxPromptsPerFile = 1u << 20;
-inline constexpr std::size_t kMaxGenerateInFlight = 512;  // requests `generate` has submitted and not printed
-inline constexpr std::size_t kMaxChatLineBytes = 1u << 20;
-inline constexpr std::int32_t kMaxBenchRepeats = 100'000;
-
-static_assert(kDefaultDraftTokens <= kDraftTokensHeld && kDraftTokensHeld <= kMaxDraftTokens);
-static_assert(kMaxGenerateInFlight <= kMaxQueuedRequests);
 static_assert(kMaxNgram <= 64 && kMaxDraftTokens <= 64);
 static_assert(kMaxBatchedTokens >= kMaxDraftTokens + 1);
 static_assert(kMaxLogitRows >= kMaxDraftTokens + 1);
