@@ -195,7 +195,7 @@ class allocator_walk {
   void run(int operations) {
     for (int i = 0; i < operations && !::testing::Test::HasFatalFailure(); ++i) {
       const std::uint32_t choice = below(10);
-      if (choice < 3 || live_.empty()) {
+      if (live_.empty() || (choice < 3 && live_.size() < kMaxLive)) {
         start();
       } else if (choice < 7) {
         extend(live_[below(live_.size())]);
@@ -210,6 +210,7 @@ class allocator_walk {
 
  private:
   static constexpr std::int32_t kBlocks = 24;
+  static constexpr std::size_t kMaxLive = 6;  // few enough that blocks are cached and evicted all the time
   struct sequence {
     tokens_t tokens;  // of its full blocks
     std::uint64_t salt = 0;
