@@ -1,5 +1,6 @@
 #pragma once
-/// The actor that owns a draft model's stream. The stream fills and seals the tickets; its thread answers the scheduler.
+/// The actor that owns a draft model's stream. The stream fills and seals the tickets; its thread answers the
+/// scheduler.
 
 #include <memory>
 
@@ -8,7 +9,8 @@
 
 namespace tandem {
 
-/// The device must hold a draft model. The draft KV lives in the device: a respawned drafter goes on where this one was.
+/// The device must hold a draft model. The draft KV lives in the device: a respawned drafter goes on where this one
+/// was.
 drafter_actor spawn_drafter_model(caf::actor_system& system, std::shared_ptr<gpu::device> device,
                                   scheduler_actor scheduler);
 

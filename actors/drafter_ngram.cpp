@@ -27,8 +27,7 @@ drafter_actor::behavior_type run(drafter_actor::stateful_pointer<drafter_ngram_s
 
 }  // namespace
 
-drafter_actor spawn_drafter_ngram(caf::actor_system& system, ngram_source::options options,
-                                  scheduler_actor scheduler) {
+drafter_actor spawn_drafter_ngram(caf::actor_system& system, ngram_source::options options, scheduler_actor scheduler) {
   return system.spawn(run, options, std::move(scheduler));
 }
 

@@ -54,7 +54,7 @@ encoder::~encoder() {
   }
   changed_.notify_all();
   threads_.clear();
-  for (auto& job : dropped) job.done(fail(error_code::unavailable, "The server is shutting down; try again later."));
+  for (auto& left : dropped) left.done(fail(error_code::unavailable, "The server is shutting down; try again later."));
 }
 
 result<void> encoder::push(std::shared_ptr<const prompt_source> prompt, answer done) {
@@ -66,7 +66,8 @@ result<void> encoder::push(std::shared_ptr<const prompt_source> prompt, answer d
     std::lock_guard lock(mutex_);
     if (closing_) return fail(error_code::unavailable, "The server is shutting down; try again later.");
     if (queue_.size() >= options_.max_queued)
-      return fail(error_code::overloaded, fmt::format("{} prompts wait to be encoded; try again later.", queue_.size()));
+      return fail(error_code::overloaded,
+                  fmt::format("{} prompts wait to be encoded; try again later.", queue_.size()));
     queue_.push_back({std::move(prompt), std::move(done)});
   }
   changed_.notify_one();

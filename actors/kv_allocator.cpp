@@ -21,12 +21,8 @@ kv_allocator_actor::behavior_type run(kv_allocator_actor::stateful_pointer<kv_al
   return {
       [self](const publish_blocks& message) { self->state.pool->publish(message); },
       [self](const release_blocks& message) { self->state.pool->release(message); },
-      [self](const lease_blocks& message) {
-        self->send(self->state.scheduler, self->state.pool->lease(message));
-      },
-      [self](const match_prefix& message) {
-        self->send(self->state.scheduler, self->state.pool->match(message));
-      },
+      [self](const lease_blocks& message) { self->send(self->state.scheduler, self->state.pool->lease(message)); },
+      [self](const match_prefix& message) { self->send(self->state.scheduler, self->state.pool->match(message)); },
       [self](const adopt_blocks& message) { self->state.pool->adopt(message); },
   };
 }

@@ -17,6 +17,9 @@ struct live_counters {
   /// Requests submitted and not yet answered with a refusal or a last event: raised by the runtime, lowered by intake.
   std::atomic<std::int64_t> live_requests{0};
 
+  /// Actors of this engine that have not ended yet.
+  std::atomic<std::int32_t> living_actors{0};
+
   std::atomic<bool> draining{false};  ///< set by the runtime
   std::atomic<bool> failed{false};    ///< set by the supervisor: an actor that cannot be replaced died
 };

@@ -108,8 +108,8 @@ struct metrics_registry::impl {
   Gauge& waiting = gauge("num_requests_waiting", "Sequences admitted and not yet running.");
   Gauge& kv_usage = gauge("kv_cache_usage_perc", "Share of KV blocks that live sequences hold; 1 is all.");
   Gauge& websockets = gauge("websocket_connections", "Live WebSocket connections.");
-  Gauge& device_busy = gauges("device_busy_ratio", "Device time of the last step over its duration.")
-                           .Add(with("stream", "target"));
+  Gauge& device_busy =
+      gauges("device_busy_ratio", "Device time of the last step over its duration.").Add(with("stream", "target"));
   Counter& preemptions = counter("num_preemptions_total", "Sequences that lost their KV to others.");
   Counter& prompt_tokens = counter("prompt_tokens_total", "Prompt tokens computed.");
   Counter& generation_tokens = counter("generation_tokens_total", "Tokens generated.");
@@ -129,14 +129,17 @@ struct metrics_registry::impl {
   Histogram& step_prefill = step_durations.Add(with("kind", "prefill"), kStepSeconds);
   Histogram& step_decode = step_durations.Add(with("kind", "decode"), kStepSeconds);
   Histogram& step_mixed = step_durations.Add(with("kind", "mixed"), kStepSeconds);
-  Histogram& overhead =
-      histogram("engine_overhead_seconds", "Step wall time minus device time.", kOverheadSeconds);
+  Histogram& overhead = histogram("engine_overhead_seconds", "Step wall time minus device time.", kOverheadSeconds);
   Histogram& first_token = histogram("time_to_first_token_seconds", "Submission to first token.", kFirstTokenSeconds);
-  Histogram& token_gap = histogram("inter_token_latency_seconds", "Gap between tokens, one sample per token; a burst shares its gap.", kTokenGapSeconds);
+  Histogram& token_gap =
+      histogram("inter_token_latency_seconds", "Gap between tokens, one sample per token; a burst shares its gap.",
+                kTokenGapSeconds);
   Histogram& chunk_gap = histogram("inter_chunk_latency_seconds", "Gap between delivered bursts.", kTokenGapSeconds);
-  Histogram& per_token = histogram("request_time_per_output_token_seconds", "Decode time over tokens after the first, per choice.", kTokenGapSeconds);
+  Histogram& per_token = histogram("request_time_per_output_token_seconds",
+                                   "Decode time over tokens after the first, per choice.", kTokenGapSeconds);
   Histogram& end_to_end = histogram("e2e_request_latency_seconds", "Submission to last token.", kRequestSeconds);
-  Histogram& queue_time = histogram("request_queue_time_seconds", "Submission to first row in a step.", kRequestSeconds);
+  Histogram& queue_time =
+      histogram("request_queue_time_seconds", "Submission to first row in a step.", kRequestSeconds);
   Histogram& prefill_time = histogram("request_prefill_time_seconds", "First row to first token.", kRequestSeconds);
   Histogram& decode_time = histogram("request_decode_time_seconds", "First token to last token.", kRequestSeconds);
   Histogram& iteration_tokens = histogram("iteration_tokens_total", "Rows of a step.", kRows);
@@ -161,9 +164,9 @@ void metrics_registry::record(const step_measured& step) {
   for (const auto& one : step.speculations) all.record(one);
   if (step.rows == 0) return;
   all.iteration_tokens.Observe(step.rows);
-  auto& kind = step.prompt_tokens == 0              ? all.step_decode
+  auto& kind = step.prompt_tokens == 0           ? all.step_decode
                : step.prompt_tokens == step.rows ? all.step_prefill
-                                                    : all.step_mixed;
+                                                 : all.step_mixed;
   kind.Observe(step.step_seconds);
   if (step.step_seconds <= 0) return;
   all.overhead.Observe(step.step_seconds > step.device_seconds ? step.step_seconds - step.device_seconds : 0);
@@ -193,8 +196,12 @@ void metrics_registry::record(const burst_measured& burst) {
 void metrics_registry::count_rejected(const std::string& reason) {
   impl_->rejected.Add(impl_->with("reason", reason)).Increment();
 }
-void metrics_registry::count_cancelled() { impl_->cancelled.Increment(); }
-void metrics_registry::count_websocket(int delta) { impl_->websockets.Increment(delta); }
+void metrics_registry::count_cancelled() {
+  impl_->cancelled.Increment();
+}
+void metrics_registry::count_websocket(int delta) {
+  impl_->websockets.Increment(delta);
+}
 void metrics_registry::count_restart(const std::string& actor) {
   impl_->restarts.Add(impl_->with("actor", actor)).Increment();
 }

@@ -39,6 +39,9 @@ struct kill_actor {
   std::string name;
 };
 
+/// runtime → supervisor. End every actor, intake last told: what is still live there ends with an error.
+struct stop_everything {};
+
 using metrics_actor = caf::typed_actor<caf::reacts_to<step_measured>, caf::reacts_to<stream_measured>>;
 using verifier_actor = caf::typed_actor<caf::reacts_to<run_step>>;
 using drafter_actor = caf::typed_actor<caf::reacts_to<propose>>;
@@ -83,7 +86,7 @@ using scheduler_actor =
                      caf::reacts_to<connect_allocator>, caf::reacts_to<connect_streamer>,
                      caf::reacts_to<connect_peers>>;
 
-using supervisor_actor = caf::typed_actor<caf::reacts_to<kill_actor>>;
+using supervisor_actor = caf::typed_actor<caf::reacts_to<kill_actor>, caf::reacts_to<stop_everything>>;
 
 }  // namespace tandem
 
@@ -118,3 +121,4 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tandem::connect_streamer)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tandem::connect_drafter)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tandem::connect_allocator)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tandem::connect_peers)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tandem::stop_everything)

@@ -71,8 +71,8 @@ result<void> check_stops(const stop_params& stopping, const request_bounds& boun
   for (const auto& text : stopping.stop) {
     if (text.empty()) return refuse("stop holds an empty string; leave it out.", "stop");
     if (text.size() > limits::kMaxStopStringBytes)
-      return refuse(fmt::format("A stop string may have at most {} bytes, but one has {}.",
-                                limits::kMaxStopStringBytes, text.size()),
+      return refuse(fmt::format("A stop string may have at most {} bytes, but one has {}.", limits::kMaxStopStringBytes,
+                                text.size()),
                     "stop");
   }
   return check_ids("stop_token_ids", stopping.stop_token_ids, limits::kMaxStopTokens, bounds);
@@ -85,8 +85,8 @@ result<void> check_logprobs(const logprob_params& wanted) {
 
 result<void> check_speculation(const speculation_params& wanted, const request_bounds& bounds) {
   if (wanted.k && (*wanted.k < 0 || *wanted.k > bounds.max_draft_tokens))
-    return refuse(fmt::format("num_speculative_tokens must be between 0 and {}, but it is {}.",
-                              bounds.max_draft_tokens, *wanted.k),
+    return refuse(fmt::format("num_speculative_tokens must be between 0 and {}, but it is {}.", bounds.max_draft_tokens,
+                              *wanted.k),
                   "num_speculative_tokens");
   if (!wanted.method || *wanted.method == draft_method::none) return {};
   if (bounds.methods[static_cast<std::size_t>(*wanted.method)]) return {};

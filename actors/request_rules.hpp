@@ -17,12 +17,12 @@ namespace tandem {
 struct request_bounds {
   std::int32_t max_model_len = 0;
   std::int32_t vocabulary_size = 0;
-  std::int64_t kv_tokens = 0;                      ///< positions all KV blocks together hold
+  std::int64_t kv_tokens = 0;  ///< positions all KV blocks together hold
   std::int32_t max_num_batched_tokens = 0;
   bool chunked_prefill = true;
   std::int32_t max_draft_tokens = 0;
-  std::array<bool, kDraftMethods> methods{};       ///< draft sources that exist
-  std::vector<token_id> end_tokens;                ///< sorted
+  std::array<bool, kDraftMethods> methods{};  ///< draft sources that exist
+  std::vector<token_id> end_tokens;           ///< sorted
 };
 
 /// A request's parameters with nothing left open.

@@ -30,7 +30,9 @@ struct scheduler_state {
 
 using self_pointer = scheduler_actor::stateful_pointer<scheduler_state>;
 
-bool has_work(const scheduler::status& now) { return now.running + now.waiting > 0 || now.step_in_flight; }
+bool has_work(const scheduler::status& now) {
+  return now.running + now.waiting > 0 || now.step_in_flight;
+}
 
 void send_step(self_pointer self, scheduler_commands& say) {
   auto& state = self->state;
@@ -84,9 +86,7 @@ void deliver(self_pointer self, scheduler_commands say) {
 /// A handler that passes one kind of message on to the decider.
 template <class Message>
 auto decide(self_pointer self) {
-  return [self](const Message& message) {
-    deliver(self, self->state.decider->on(message, self->clock().now()));
-  };
+  return [self](const Message& message) { deliver(self, self->state.decider->on(message, self->clock().now())); };
 }
 
 void take_options(scheduler_state& state, scheduler_shell_options& options) {

@@ -11,7 +11,9 @@
 namespace tandem {
 namespace {
 
-double seconds_between(time_point from, time_point to) { return std::chrono::duration<double>(to - from).count(); }
+double seconds_between(time_point from, time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
 
 struct open_sequence {
   explicit open_sequence(const open_stream& message, std::int32_t interval)

@@ -12,7 +12,7 @@ namespace tandem {
 struct streamer_options {
   std::shared_ptr<const text::tokenizer> tokenizer;
   std::int32_t stream_interval = 1;
-  intake_actor intake;    ///< told which sequences got their last event
+  intake_actor intake;  ///< told which sequences got their last event
   metrics_actor metrics;
 };
 
