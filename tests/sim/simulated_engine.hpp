@@ -92,6 +92,7 @@ class simulated_engine {
   void run_allocator();
   void run_device();
   void run_drafter(draft_method method);
+  void deliver_supervision();
   void propose_ngram(const draft_work& work);
   bool device_can_run() const;
   std::vector<std::function<void()>> ready_deliveries();
@@ -114,8 +115,10 @@ class simulated_engine {
   std::deque<from_intake> intake_;
   std::deque<from_supervisor> supervisor_;
   std::deque<std::shared_ptr<const step_work>> device_;
-  std::deque<step_finished> device_out_;
+  using from_device = std::variant<step_finished, draft_finished>;
+  std::deque<from_device> device_out_;
   std::array<std::deque<std::shared_ptr<const draft_work>>, kDraftMethods> drafters_;
+  std::array<bool, kDraftMethods> drafter_lost_{};  ///< dead, and the scheduler still sends to it
   std::deque<draft_finished> drafter_out_;
   std::map<sequence_id, client_view> clients_;
   std::uint64_t next_request_ = 1;
