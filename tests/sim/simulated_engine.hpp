@@ -35,7 +35,9 @@ struct engine_options {
   std::int32_t draft_context_limit = 128;
   std::vector<token_id> end_tokens;
   double expire_tickets = 0.0;  ///< chance that a waiting step gives up on its drafts
-  double fail_steps = 0.0;      ///< chance that the device loses a step
+  /// Steps and drafts finish on streams of their own; else on one thread, in order, as the host device does it.
+  bool independent_streams = false;
+  double fail_steps = 0.0;  ///< chance that the device loses a step
   std::function<std::string_view(token_id, bool)> token_bytes;
 };
 
