@@ -1,0 +1,120 @@
+#include "core/sampling/acceptance.hpp"
+
+#include <algorithm>
+
+#include "core/assert.hpp"
+#include "core/sampling/distribution.hpp"
+#include "core/sampling/noise.hpp"
+
+namespace tandem {
+namespace {
+
+// Where one row stands: what the noise is keyed by.
+struct row_place {
+  std::uint64_t key = 0;
+  std::int64_t position = 0;
+};
+
+// The distribution a draft was drawn from. Empty: the source was deterministic, all of the mass is on the draft.
+struct draft_source {
+  token_id draft = kNoToken;
+  std::span<const float> q;
+
+  double probability(token_id id) const {
+    if (q.empty()) return id == draft ? 1.0 : 0.0;
+    if (static_cast<std::size_t>(id) >= q.size()) return 0.0;
+    const float value = q[static_cast<std::size_t>(id)];
+    return value > 0.0F ? static_cast<double>(value) : 0.0;  // NaN counts as 0
+  }
+};
+
+double probability_of(const std::vector<candidate>& target, token_id id) {
+  const auto found = std::find_if(target.begin(), target.end(), [id](const candidate& c) { return c.id == id; });
+  return found == target.end() ? 0.0 : static_cast<double>(found->probability);
+}
+
+bool accepts(const std::vector<candidate>& target, const draft_source& source, const row_place& at) {
+  const double p = probability_of(target, source.draft);
+  if (p <= 0.0) return false;
+  const double q = source.probability(source.draft);
+  return uniform(at.key, at.position, source.draft, noise_purpose::accept) * q < p;
+}
+
+// Inverse transform over weights in candidate order. `total` > 0 is their sum.
+template <class Weight>
+token_id draw_weighted(const std::vector<candidate>& target, double total, double u, const Weight& weight_of) {
+  double left = u * total;
+  token_id last = kNoToken;
+  for (const candidate& c : target) {
+    const double weight = weight_of(c);
+    if (weight <= 0.0) continue;
+    last = c.id;
+    left -= weight;
+    if (left < 0.0) break;
+  }
+  return last;
+}
+
+// From max(0, p - q), normalised. When rounding left nothing of it (p equals q), p itself is right.
+token_id draw_residual(const std::vector<candidate>& target, const draft_source& source, const row_place& at) {
+  const double u = uniform(at.key, at.position, 0, noise_purpose::residual);
+  const auto probability = [](const candidate& c) { return static_cast<double>(c.probability); };
+  const auto residual = [&](const candidate& c) { return std::max(0.0, probability(c) - source.probability(c.id)); };
+  double total = 0;
+  for (const candidate& c : target) total += residual(c);
+  if (total > 0.0) return draw_weighted(target, total, u, residual);
+  return draw_weighted(target, 1.0, u, probability);
+}
+
+struct row_verdict {
+  token_id token = kNoToken;
+  bool accepted = false;
+};
+
+row_verdict verify_by_rejection(std::span<const float> logits, const sampling_params& params,
+                                const draft_source& source, const row_place& at) {
+  const std::vector<candidate> target = filtered_distribution(logits, params);
+  if (accepts(target, source, at)) return {source.draft, true};
+  return {draw_residual(target, source, at), false};
+}
+
+draft_source source_of(const acceptance_input& input, std::size_t row) {
+  return {input.drafts[row], input.q.empty() ? std::span<const float>{} : std::span<const float>{input.q[row]}};
+}
+
+row_verdict verify_row(const acceptance_input& input, std::size_t row, const token_counts& counts) {
+  const sampling_params& params = *input.params;
+  const auto index = static_cast<std::int32_t>(row);
+  const std::span<float> logits = input.logits(index);
+  if (penalties_active(params, input.output_index + index)) {
+    apply_penalties(logits, params, counts, input.output_index + index);
+  }
+  const row_place at{input.key, input.position + index};
+  const bool is_draft = row < input.drafts.size();
+  // A draft outside the vocabulary has p = 0. The residual still subtracts q of the ids inside it.
+  if (is_draft && input.rule == acceptance_rule::rejection && params.temperature > 0.0F) {
+    return verify_by_rejection(logits, params, source_of(input, row), at);
+  }
+  const token_id own = draw_coupled(logits, params, at.key, at.position);
+  return {own, is_draft && own == input.drafts[row]};
+}
+
+}  // namespace
+
+acceptance_output verify_drafts(const acceptance_input& input, token_counts& counts) {
+  TANDEM_ASSERT(input.params != nullptr && input.logits);
+  TANDEM_ASSERT(input.q.empty() || input.q.size() == input.drafts.size());
+  acceptance_output out;
+  out.tokens.reserve(input.drafts.size() + 1);
+  for (std::size_t row = 0; row <= input.drafts.size(); ++row) {
+    const row_verdict verdict = verify_row(input, row, counts);
+    // Counted before the next row is looked at: draft i is judged as if drafts 0 … i-1 were committed.
+    counts.add_output(verdict.token);
+    out.tokens.push_back(verdict.token);
+    if (!verdict.accepted) break;
+    ++out.accepted;
+  }
+  return out;
+}
+
+}  // namespace tandem
