@@ -142,7 +142,7 @@ constexpr shape kShapes[] = {
 
 void declare() {
   for (const int threads : {1, 2}) {
-    benchmark::RegisterBenchmark("raw_read", raw_read)->Threads(threads)->UseRealTime()->Unit(benchmark::kMillisecond);
+    benchmark::RegisterBenchmark("raw_read", raw_read)->Threads(threads)->Unit(benchmark::kMillisecond);
   }
   for (const shape& s : kShapes) {
     for (const std::int32_t rows : {1, 2, 4, 8, 16, 32, 64, 512}) {
@@ -152,7 +152,7 @@ void declare() {
       for (const int threads : {1, 2}) {
         benchmark::RegisterBenchmark(name.c_str(), matmul, s.kind, s.inputs, s.outputs, rows)
             ->Threads(threads)
-            ->UseRealTime()
+
             ->Unit(benchmark::kMillisecond);
       }
     }

@@ -44,6 +44,10 @@ struct lanes_portable {
     return out;
   }
 
+  /// Asks for `Bytes` bytes ahead of use, which may lie anywhere. Left to the machine here.
+  template <std::size_t Bytes>
+  static void prefetch(const std::byte*) {}
+
   static bytes load_bytes(const std::byte* from) {
     bytes out;
     std::memcpy(out.at, from, sizeof out.at);
