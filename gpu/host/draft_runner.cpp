@@ -28,11 +28,16 @@ draft_outcome draft_runner::run(const draft_work& work) {
   }
   catch_up();
   draft_on(work);
-  for (planned& part : parts_)
-    for (std::int32_t i = 0; part.filled != nullptr && part.slot->keeps_counts && i < part.drafts(); ++i)
-      part.slot->counts.remove_output(part.filled->tokens[static_cast<std::size_t>(i)]);
+  for (planned& part : parts_) forget_drafts(part);
   if (work.drafts) work.drafts->seal();
   return outcome;
+}
+
+/// The counts are of known tokens again; which drafts become known is told by the next proposal's first position.
+void draft_runner::forget_drafts(planned& part) {
+  if (part.filled == nullptr || !part.slot->keeps_counts) return;
+  for (const token_id token : part.filled->tokens) part.slot->counts.remove_output(token);
+  part.slot->last_drafts = part.filled->tokens;
 }
 
 draft_runner::planned draft_runner::plan(const proposal& wanted, const draft_work& work) {

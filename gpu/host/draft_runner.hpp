@@ -43,6 +43,7 @@ class draft_runner {
   };
 
   planned plan(const proposal& wanted, const draft_work& work);
+  static void forget_drafts(planned& part);
   void catch_up();
   void draft_on(const draft_work& work);
   std::vector<planned*> able_to_draft(std::int32_t drafts_so_far);

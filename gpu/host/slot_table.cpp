@@ -1,6 +1,7 @@
 #include "gpu/host/slot_table.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/assert.hpp"
 
@@ -15,15 +16,20 @@ bool looks_at_earlier_tokens(const sampling_params& params) {
 
 void slot_state::count_known(std::int32_t first_position, std::span<const token_id> tokens) {
   if (!keeps_counts) return;
+  const std::int32_t accepted = std::max(0, first_position - counted);
+  TANDEM_ASSERT(static_cast<std::size_t>(accepted) <= last_drafts.size());
+  const std::vector<token_id> drafts = std::exchange(last_drafts, {});
+  for (std::int32_t i = 0; i < accepted; ++i) count(drafts[static_cast<std::size_t>(i)]);
   const auto end = first_position + static_cast<std::int32_t>(tokens.size());
-  TANDEM_ASSERT(first_position <= counted || tokens.empty());
-  for (; counted < end; ++counted) {
-    const token_id token = tokens[static_cast<std::size_t>(counted - first_position)];
-    if (counted < prompt_length) {
-      counts.add_prompt({&token, 1});
-    } else {
-      counts.add_output(token);
-    }
+  while (counted < end) count(tokens[static_cast<std::size_t>(counted - first_position)]);
+}
+
+/// The token at position `counted`.
+void slot_state::count(token_id token) {
+  if (counted++ < prompt_length) {
+    counts.add_prompt({&token, 1});
+  } else {
+    counts.add_output(token);
   }
 }
 

@@ -25,11 +25,18 @@ struct slot_state {
   bool keeps_counts = false;  ///< only with penalties that look at earlier tokens
   token_counts counts;        ///< of positions [0, counted)
   std::int32_t counted = 0;
+  /// Draft stream: what it proposed last, from position `counted` on. Accepted drafts come back as a later
+  /// first_position only.
+  std::vector<token_id> last_drafts;
   std::vector<block_id> table;
 
-  /// Adds known tokens to the counts, those not yet counted; `first_position` is the position of tokens[0].
+  /// Adds known tokens to the counts, those not yet counted; `first_position` is the position of tokens[0]. Positions
+  /// before it that were not counted yet hold the last drafts.
   void count_known(std::int32_t first_position, std::span<const token_id> tokens);
   std::int32_t capacity(std::int32_t block_size) const { return static_cast<std::int32_t>(table.size()) * block_size; }
+
+ private:
+  void count(token_id token);
 };
 
 class slot_table {

@@ -113,8 +113,12 @@ void expect_all_near(const sample& data, isa set, std::int32_t length, std::int3
 
 TEST_P(attention_of, agrees_with_the_double_precision_reference) {
   for (const bool bf16 : {false, true})
-    for (const auto& [length, dim, group, block] :
-         {std::tuple{2, 16, 1, 16}, {17, 64, 3, 16}, {300, 64, 3, 16}, {600, 128, 6, 16}, {70, 24, 2, 4}, {300, 80, 9, 5}}) {
+    for (const auto& [length, dim, group, block] : {std::tuple{2, 16, 1, 16},
+                                                    {17, 64, 3, 16},
+                                                    {300, 64, 3, 16},
+                                                    {600, 128, 6, 16},
+                                                    {70, 24, 2, 4},
+                                                    {300, 80, 9, 5}}) {
       const sample data(length, dim, 2, group, block, bf16);
       expect_all_near(data, GetParam(), length, 2);
     }

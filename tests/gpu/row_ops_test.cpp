@@ -33,7 +33,8 @@ TEST_P(row_ops_of, add_delta_and_bias_and_divide_by_the_root_mean_square) {
     std::vector<float> out(size);
     ops.add_and_normalize(hidden.data(), delta.data(), bias.data(), weight.data(), 1e-5F, count, out.data());
     double squares = 0;
-    for (std::size_t i = 0; i < size; ++i) squares += std::pow(double{before[i]} + double{delta[i]} + double{bias[i]}, 2);
+    for (std::size_t i = 0; i < size; ++i)
+      squares += std::pow(double{before[i]} + double{delta[i]} + double{bias[i]}, 2);
     const double scale = 1.0 / std::sqrt(squares / count + 1e-5);
     for (std::size_t i = 0; i < size; ++i) {
       EXPECT_NEAR(hidden[i], before[i] + delta[i] + bias[i], 1e-6);
