@@ -19,7 +19,7 @@ class stop_automaton {
 
   struct match {
     std::size_t stop_index = 0;   ///< which stop string
-    std::size_t end = 0;          ///< bytes of the pushed text up to and including the match's last byte
+    std::size_t end = 0;          ///< all bytes the cursor has read, up to and including the match's last byte
     std::size_t length = 0;       ///< of the stop string
   };
 
@@ -43,6 +43,8 @@ class stop_automaton {
     std::int32_t depth = 0;
     std::int32_t match = -1;  // longest stop string that ends here
   };
+  void insert(std::string_view stop, std::int32_t index);
+  void link_failures();
   std::int32_t step(std::int32_t from, unsigned char byte) const;
   std::vector<node> nodes_;
   std::vector<std::size_t> lengths_;

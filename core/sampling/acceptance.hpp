@@ -17,8 +17,8 @@ namespace tandem {
 struct acceptance_input {
   const sampling_params* params = nullptr;
   std::uint64_t key = 0;
-  std::int64_t position = 0;       ///< absolute position of the token that row 0 yields
-  std::int32_t output_index = 0;   ///< of that token
+  std::int64_t position = 0;      ///< absolute position of the token that row 0 yields
+  std::int32_t output_index = 0;  ///< of that token
   std::span<const token_id> drafts;
   std::span<const std::vector<float>> q;  ///< rejection rule: per draft, or empty for a deterministic source
   acceptance_rule rule = acceptance_rule::coupled;
@@ -28,14 +28,14 @@ struct acceptance_input {
 };
 
 struct acceptance_output {
-  std::vector<token_id> tokens;    ///< accepted drafts, then the token of the first differing row or the bonus token
+  std::vector<token_id> tokens;  ///< accepted drafts, then the token of the first differing row or the bonus token
   std::int32_t accepted = 0;
 };
 
-/// Coupled: the target's own token of row i is a function of (logits, key, position+i); accept while the draft equals it.
-/// Rejection (Leviathan et al. 2023, Chen et al. 2023): accept x ~ q with probability min(1, p(x)/q(x)), else draw from
-/// max(0, p-q) normalised; after all were accepted a bonus token from p.
-/// `counts` holds every known token; it is left with the returned tokens added.
+/// Coupled: the target's own token of row i is a function of (logits, key, position+i); accept while the draft equals
+/// it. Rejection (Leviathan et al. 2023, Chen et al. 2023): accept x ~ q with probability min(1, p(x)/q(x)), else draw
+/// from max(0, p-q) normalised; after all were accepted a bonus token from p. `counts` holds every known token; it is
+/// left with the returned tokens added.
 acceptance_output verify_drafts(const acceptance_input& input, token_counts& counts);
 
 }  // namespace tandem

@@ -1,6 +1,6 @@
 #pragma once
-/// From a row of raw logits to the distribution a token is drawn from, and the draw. Pure functions; the semantics every
-/// device must reproduce. All arithmetic in fp32 or double with a fixed order, ties by ascending token id.
+/// From a row of raw logits to the distribution a token is drawn from, and the draw. Pure functions; the semantics
+/// every device must reproduce. All arithmetic in fp32 or double with a fixed order, ties by ascending token id.
 ///
 /// Order: penalties and bias and bans → temperature → min-p → top-k → top-p.
 
@@ -26,7 +26,7 @@ bool penalties_active(const sampling_params& params, std::int32_t output_index);
 /// Without top-k, top-p and min-p all tokens with probability > 0 are candidates, in id order instead (no sort).
 struct candidate {
   token_id id = kNoToken;
-  float logit = 0;        ///< after penalties and temperature
+  float logit = 0;  ///< after penalties and temperature
   float probability = 0;
 };
 std::vector<candidate> filtered_distribution(std::span<const float> penalized_logits, const sampling_params& params);

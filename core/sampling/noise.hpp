@@ -1,9 +1,9 @@
 #pragma once
-/// Counter-based noise: a pure function of (key, absolute position, token id), the same on every device, in every batch,
-/// for target and draft. Philox4x32-10 (Salmon et al., SC'11).
+/// Counter-based noise: a pure function of (key, absolute position, token id), the same on every device, in every
+/// batch, for target and draft. Philox4x32-10 (Salmon et al., SC'11).
 ///
-/// One Philox call serves four ids, laid out so that vector lanes hold neighbours: ids come in groups of 64; id belongs to
-/// call (id / 64) * 16 + id % 16 and takes its word (id / 16) % 4. A word w stands for u = (w + 1/2) / 2^32.
+/// One Philox call serves four ids, laid out so that vector lanes hold neighbours: ids come in groups of 64; id belongs
+/// to call (id / 64) * 16 + id % 16 and takes its word (id / 16) % 4. A word w stands for u = (w + 1/2) / 2^32.
 
 #include <array>
 #include <cstdint>

@@ -45,10 +45,10 @@ TANDEM_INLINE std::size_t first_at_least_body(const float* logits, std::size_t s
   return size;
 }
 
-// The larger of two floats as one instruction: NaN in `a` gives `b`.
 TANDEM_INLINE float distance(float logit, float maximum, float scale) {
-  const float finite = logit < kLargestFinite ? logit : (logit >= kLargestFinite ? kLargestFinite : kMinusInfinity);
-  return (finite - maximum) * scale;
+  const auto bits = std::bit_cast<std::uint32_t>(logit);
+  const float number = select((bits & 0x7FFFFFFFu) <= 0x7F800000u, logit, kMinusInfinity);  // NaN → -inf
+  return (select(bits != 0x7F800000u, number, kLargestFinite) - maximum) * scale;
 }
 
 TANDEM_INLINE double sum_exp_body(const float* logits, std::size_t size, float maximum, float scale) {

@@ -29,10 +29,19 @@ inline float cleaned(float logit) {
   return std::min(logit, std::numeric_limits<float>::max());
 }
 
+/// `wanted` ? then : otherwise, by integer masks: given a branch on a float comparison, compilers thread its jumps
+/// through what follows and give up vectors.
+[[gnu::always_inline]] inline float select(bool wanted, float then, float otherwise) {
+  const std::uint32_t mask = 0u - static_cast<std::uint32_t>(wanted);
+  return std::bit_cast<float>((std::bit_cast<std::uint32_t>(then) & mask) |
+                              (std::bit_cast<std::uint32_t>(otherwise) & ~mask));
+}
+
 /// exp(x) for x ≤ 0, relative error below 1e-6, 0 below -87. Cody-Waite reduction and a Taylor polynomial, so that
 /// vector and scalar code agree bit for bit, which std::exp does not promise.
 [[gnu::always_inline]] inline float exp_nonpositive(float x) {
-  const float clamped = x < -87.0F ? -87.0F : x;
+  const bool in_range = (std::bit_cast<std::uint32_t>(x) & 0x7FFFFFFFu) <= std::bit_cast<std::uint32_t>(87.0F);
+  const float clamped = select(in_range, x, -87.0F);
   const float shifted = clamped * 1.44269504F + 12582912.0F;  // 1.5 * 2^23: rounds to the nearest integer
   const float whole = shifted - 12582912.0F;
   const float rest = (clamped - whole * 0.693359375F) - whole * -2.12194440e-4F;
@@ -46,7 +55,7 @@ inline float cleaned(float logit) {
   sum = sum * rest + 1.0F;
   const auto exponent = static_cast<std::uint32_t>(static_cast<std::int32_t>(whole) + 127) << 23;
   const float value = sum * std::bit_cast<float>(exponent);
-  return x >= -87.0F ? value : 0.0F;
+  return select(in_range, value, 0.0F);
 }
 
 /// Largest logit; -inf when there is none above.

@@ -18,11 +18,16 @@ class ngram_index {
 
   void append(std::span<const token_id> tokens);
   /// Up to k tokens that followed the most recent earlier occurrence of the longest tail n-gram (max first, then
-  /// shorter, down to min); empty when no tail repeats. Tokens are compared on a hash match.
+  /// shorter, down to min); empty when no tail repeats. Tokens are compared on a hash match. When the occurrence is so
+  /// recent that fewer than k tokens follow it, the text repeats with that period, and so does the proposal.
   std::vector<token_id> propose(std::int32_t k) const;
   std::int32_t size() const { return static_cast<std::int32_t>(history_.size()); }
 
  private:
+  void note_ends_at(std::int32_t end);
+  bool repeats(std::int32_t length, std::int32_t end) const;
+  std::vector<token_id> continue_from(std::int32_t end, std::int32_t k) const;
+
   std::int32_t min_;
   std::int32_t max_;
   std::vector<token_id> history_;

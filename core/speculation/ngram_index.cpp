@@ -1,0 +1,81 @@
+#include "core/speculation/ngram_index.hpp"
+
+#include <algorithm>
+
+#include "config/limits.hpp"
+#include "core/assert.hpp"
+
+namespace tandem {
+namespace {
+
+// Hash of a tail, grown from its last token backwards: one pass gives the hashes of all lengths.
+class tail_hash {
+ public:
+  void prepend(token_id token) {
+    value_ ^= static_cast<std::uint32_t>(token) + 0x9E3779B97F4A7C15ull;
+    value_ *= 0xBF58476D1CE4E5B9ull;
+    value_ ^= value_ >> 29;
+  }
+  std::uint64_t value() const { return value_; }
+
+ private:
+  std::uint64_t value_ = 0;
+};
+
+}  // namespace
+
+ngram_index::ngram_index(std::int32_t min_ngram, std::int32_t max_ngram) : min_(min_ngram), max_(max_ngram) {
+  TANDEM_ASSERT(1 <= min_ && min_ <= max_ && max_ <= limits::kMaxNgram);
+  ends_.resize(static_cast<std::size_t>(max_ - min_ + 1));
+}
+
+void ngram_index::append(std::span<const token_id> tokens) {
+  TANDEM_ASSERT(history_.size() + tokens.size() <= static_cast<std::size_t>(limits::kMaxModelLength));
+  for (const token_id token : tokens) {
+    history_.push_back(token);
+    note_ends_at(size());
+  }
+}
+
+void ngram_index::note_ends_at(std::int32_t end) {
+  tail_hash hash;
+  for (std::int32_t length = 1; length <= std::min(max_, end); ++length) {
+    hash.prepend(history_[static_cast<std::size_t>(end - length)]);
+    if (length < min_) continue;
+    occurrences& seen = ends_[static_cast<std::size_t>(length - min_)][hash.value()];
+    seen.before = seen.latest;
+    seen.latest = end;
+  }
+}
+
+bool ngram_index::repeats(std::int32_t length, std::int32_t end) const {
+  return std::equal(history_.end() - length, history_.end(), history_.begin() + (end - length));
+}
+
+std::vector<token_id> ngram_index::continue_from(std::int32_t end, std::int32_t k) const {
+  const std::int32_t period = size() - end;
+  std::vector<token_id> proposal;
+  proposal.reserve(static_cast<std::size_t>(k));
+  for (std::int32_t i = 0; i < k; ++i) proposal.push_back(history_[static_cast<std::size_t>(end + i % period)]);
+  return proposal;
+}
+
+std::vector<token_id> ngram_index::propose(std::int32_t k) const {
+  TANDEM_ASSERT(k <= limits::kMaxDraftTokens);
+  if (k <= 0) return {};
+  std::int32_t longest_end = -1;
+  tail_hash hash;
+  for (std::int32_t length = 1; length <= std::min(max_, size()); ++length) {
+    hash.prepend(history_[static_cast<std::size_t>(size() - length)]);
+    if (length < min_) continue;
+    const auto& seen_at_length = ends_[static_cast<std::size_t>(length - min_)];
+    const auto seen = seen_at_length.find(hash.value());
+    TANDEM_ASSERT(seen != seen_at_length.end() && seen->second.latest == size());
+    const std::int32_t end = seen->second.before;
+    if (end >= length && repeats(length, end)) longest_end = end;
+  }
+  if (longest_end < 0) return {};
+  return continue_from(longest_end, k);
+}
+
+}  // namespace tandem
