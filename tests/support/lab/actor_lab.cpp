@@ -69,14 +69,23 @@ request_id actor_lab::submit(generation_request request) {
   return id;
 }
 
-void actor_lab::cancel(request_id id) { caf::anon_send(actors_.intake, cancel_generation{id}); }
-void actor_lab::kill(const std::string& actor) { caf::anon_send(actors_.supervisor, kill_actor{actor}); }
-void actor_lab::begin_drain_now() { caf::anon_send(actors_.intake, begin_drain{}); }
-void actor_lab::advance(std::chrono::nanoseconds by) { schedule_.advance_time(by); }
+void actor_lab::cancel(request_id id) {
+  caf::anon_send(actors_.intake, cancel_generation{id});
+}
+void actor_lab::kill(const std::string& actor) {
+  caf::anon_send(actors_.supervisor, kill_actor{actor});
+}
+void actor_lab::begin_drain_now() {
+  caf::anon_send(actors_.intake, begin_drain{});
+}
+void actor_lab::advance(std::chrono::nanoseconds by) {
+  schedule_.advance_time(by);
+}
 
 void actor_lab::run_job(std::size_t index) {
   auto& jobs = schedule_.jobs;
-  std::rotate(jobs.begin(), jobs.begin() + static_cast<std::ptrdiff_t>(index), jobs.begin() + static_cast<std::ptrdiff_t>(index) + 1);
+  std::rotate(jobs.begin(), jobs.begin() + static_cast<std::ptrdiff_t>(index),
+              jobs.begin() + static_cast<std::ptrdiff_t>(index) + 1);
   schedule_.run_once();
 }
 

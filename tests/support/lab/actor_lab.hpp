@@ -1,6 +1,6 @@
 #pragma once
-/// All actors of an engine under CAF's test coordinator: one thread, a simulated clock, and a seeded choice of who takes
-/// the next message. That is exactly the freedom the real schedule has; a seed replays.
+/// All actors of an engine under CAF's test coordinator: one thread, a simulated clock, and a seeded choice of who
+/// takes the next message. That is exactly the freedom the real schedule has; a seed replays.
 
 #include <caf/all.hpp>
 #include <caf/scheduler/test_coordinator.hpp>

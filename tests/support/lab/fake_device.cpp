@@ -170,7 +170,9 @@ bool any_open(const step_work& work) {
 fake_device::fake_device(fake_device_options options) : shared_(std::make_shared<shared>(options)) {}
 fake_device::~fake_device() = default;
 
-const gpu::device_info& fake_device::info() const { return shared_->info; }
+const gpu::device_info& fake_device::info() const {
+  return shared_->info;
+}
 std::unique_ptr<gpu::target_stream> fake_device::open_target_stream() {
   return std::make_unique<fake_target_stream>(shared_);
 }
@@ -187,12 +189,20 @@ bool fake_device::target_waiting() const {
   const auto* work = shared_->target ? shared_->target->front() : nullptr;
   return work && any_open(*work);
 }
-bool fake_device::draft_ready() const { return shared_->draft && shared_->draft->front(); }
-void fake_device::run_target() { shared_->target->run_one(); }
-void fake_device::run_draft() { shared_->draft->run_one(); }
+bool fake_device::draft_ready() const {
+  return shared_->draft && shared_->draft->front();
+}
+void fake_device::run_target() {
+  shared_->target->run_one();
+}
+void fake_device::run_draft() {
+  shared_->draft->run_one();
+}
 void fake_device::expire_tickets() {
   for (const auto& drafts : shared_->target->front()->tickets) drafts->expire();
 }
-void fake_device::fail_next_step() { shared_->lose_next_step = true; }
+void fake_device::fail_next_step() {
+  shared_->lose_next_step = true;
+}
 
 }  // namespace tandem::lab
