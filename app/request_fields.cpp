@@ -153,6 +153,18 @@ result<void> read_timeout(const json& value, generation_request& request) {
   return {};
 }
 
+/// Any 64-bit integer: a negative one counts as its two's complement.
+result<void> read_seed(const json& value, generation_request& request) {
+  if (value.is_number_integer() && !value.is_number_unsigned()) {
+    request.sampling.seed = static_cast<std::uint64_t>(value.get<std::int64_t>());
+    return {};
+  }
+  const auto seed = whole<std::uint64_t>(value, "seed");
+  if (!seed) return tl::unexpected(seed.error());
+  request.sampling.seed = *seed;
+  return {};
+}
+
 result<void> read_cache_salt(const json& value, generation_request& request) {
   if (!value.is_string()) return wrong("cache_salt", "a string");
   request.cache_salt = value.get<std::string>();
@@ -174,7 +186,7 @@ const std::unordered_map<std::string, field_reader>& readers() {
       {"frequency_penalty", number_field("frequency_penalty", TANDEM_PLACE(sampling.frequency_penalty))},
       {"top_k", whole_field<std::int32_t>("top_k", TANDEM_PLACE(sampling.top_k))},
       {"min_tokens", whole_field<std::int32_t>("min_tokens", TANDEM_PLACE(sampling.min_tokens))},
-      {"seed", whole_field<std::uint64_t>("seed", TANDEM_PLACE(sampling.seed))},
+      {"seed", read_seed},
       {"max_tokens", whole_field<std::int32_t>("max_tokens", TANDEM_PLACE(stopping.max_tokens))},
       {"n", whole_field<std::int32_t>("n", TANDEM_PLACE(n))},
       {"priority", whole_field<std::int32_t>("priority", TANDEM_PLACE(priority))},
