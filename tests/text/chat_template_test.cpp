@@ -155,7 +155,7 @@ TEST(chat_template, expressions_give_what_jinja2_gives) {
       {"{{ bos_token }}{{ eos_token }}{{ tools is none }}", "<s></s>True"},
       {"{{ 'a\\tb\\u00e9\\x41' }} {{ \"q\" 'r' }}", "a\tbéA qr"},
       {"{{ 'x\\ny'|indent(2) }} {{ -3|abs }} {{ 2.567|round(1) }} {{ [1,2,3]|batch(2)|list }}",
-       "x\n  y -3 2.6 [[1, 2], [3]]"},
+       "x\n  y 3 2.6 [[1, 2], [3]]"},
   };
   for (const sample& each : samples) EXPECT_EQ(render(each.source), each.rendered) << each.source;
 }
