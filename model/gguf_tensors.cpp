@@ -140,6 +140,17 @@ void check_distinct(byte_cursor& cursor, std::span<const tensor> tensors) {
                 fmt::format("it overlaps the data of \"{}\"", printable(overlap->first->name, 80)));
 }
 
+// Bytes of no tensor mean that descriptions are lost, and with them perhaps an output matrix.
+void check_covered(byte_cursor& cursor, std::span<const tensor> tensors, std::uint64_t data_start,
+                   std::uint64_t data_bytes, std::uint32_t alignment) {
+  std::uint64_t used = 0;
+  for (const tensor& each : tensors) used += (each.data.size() + alignment - 1) / alignment * alignment;
+  if (used >= data_bytes) return;
+  cursor.describe("tensors");
+  cursor.reject(error_code::corrupt, "data section", data_start,
+                fmt::format("{} of its {} bytes belong to no tensor", data_bytes - used, data_bytes));
+}
+
 }  // namespace
 
 std::vector<tensor> parse_gguf_tensors(byte_cursor& cursor, std::span<const std::byte> bytes, std::string_view path,
@@ -158,6 +169,7 @@ std::vector<tensor> parse_gguf_tensors(byte_cursor& cursor, std::span<const std:
     tensors.push_back(std::move(each.info));
   }
   if (cursor.ok()) check_distinct(cursor, tensors);
+  if (cursor.ok()) check_covered(cursor, tensors, data_start, bytes.size() - data_start, alignment);
   return tensors;
 }
 

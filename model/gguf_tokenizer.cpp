@@ -4,10 +4,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
+#include <optional>
 
 #include "config/limits.hpp"
+#include "model/end_tokens.hpp"
 #include "model/gguf_fields.hpp"
 #include "model/printable.hpp"
 
@@ -17,10 +17,6 @@ namespace {
 constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
 constexpr std::string_view kTokenTypes = "tokenizer.ggml.token_type";
 constexpr std::string_view kMerges = "tokenizer.ggml.merges";
-
-// Control pieces that end a turn or a text in the families we serve. Files often declare only one of them as "eos".
-constexpr std::array<std::string_view, 5> kEndPieces{"<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|end_of_text|>",
-                                                     "<|eom_id|>"};
 
 void read_scheme(gguf_fields& fields, text::tokenizer_spec& spec) {
   const std::string model = fields.text("tokenizer.ggml.model");
@@ -138,16 +134,6 @@ void read_specials(gguf_fields& fields, text::tokenizer_spec& spec) {
   }
 }
 
-void add_end_pieces(text::tokenizer_spec& spec) {
-  for (std::size_t id = 0; id < spec.pieces.size(); ++id) {
-    if (spec.kinds[id] != text::token_kind::control) continue;
-    const bool ends = std::find(kEndPieces.begin(), kEndPieces.end(), spec.pieces[id]) != kEndPieces.end();
-    if (ends) spec.end_tokens.push_back(static_cast<token_id>(id));
-  }
-  std::sort(spec.end_tokens.begin(), spec.end_tokens.end());
-  spec.end_tokens.erase(std::unique(spec.end_tokens.begin(), spec.end_tokens.end()), spec.end_tokens.end());
-}
-
 }  // namespace
 
 result<text::tokenizer_spec> read_gguf_tokenizer(const gguf_file& file) {
@@ -165,7 +151,7 @@ result<text::tokenizer_spec> read_gguf_tokenizer(const gguf_file& file) {
         fmt::format("its {} bytes are over the limit of {}", spec.chat_template.size(), limits::kMaxTemplateBytes));
   }
   if (fields.failure()) return tl::unexpected(*fields.failure());
-  add_end_pieces(spec);
+  add_named_end_tokens(spec);
   return spec;
 }
 
