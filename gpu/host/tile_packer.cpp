@@ -5,8 +5,9 @@
 #include <vector>
 
 #include "core/assert.hpp"
-#include "gpu/host/half.hpp"
+#include "gpu/host/bf16.hpp"
 #include "gpu/host/source_block.hpp"
+#include "model/half.hpp"
 
 namespace tandem::gpu::host {
 namespace {
@@ -140,7 +141,7 @@ std::uint16_t u16_at(const std::byte* at) {
 }
 
 float half_at(const std::byte* at) {
-  return half_to_float(u16_at(at));
+  return model::half_to_float(u16_at(at));
 }
 
 std::int32_t quant_at(packed_format format, const std::byte* plane, std::size_t lane, std::size_t k) {
@@ -250,7 +251,7 @@ void unpack_row(packed_format format, const std::byte* tile, std::int32_t lane, 
     if (format == packed_format::fp32) {
       std::memcpy(out + k, tile + 64 * k + 4 * at, 4);
     } else {
-      out[k] = bf16_to_float(u16_at(tile + 64 * (k / 2) + 4 * at + 2 * (k % 2)));
+      out[k] = model::bfloat16_to_float(u16_at(tile + 64 * (k / 2) + 4 * at + 2 * (k % 2)));
     }
   }
 }

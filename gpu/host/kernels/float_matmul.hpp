@@ -49,13 +49,16 @@ struct bf16_step {
 template <class V, class Step>
 struct float_matmul {
   static constexpr int kMaxRows = V::kFloatRows;
+  static constexpr std::size_t kPrefetchAhead = 4096;  // see int8_matmul
   using floats = typename V::floats;
   using weights = typename Step::template weights<V>;
 
   template <int Rows>
   static void add_step(const std::byte* tile, const std::byte* const (&x)[Rows], std::int64_t step,
                        floats (&sums)[Rows]) {
-    const weights w(tile + static_cast<std::size_t>(step) * kCacheLine);
+    const std::byte* at_weights = tile + static_cast<std::size_t>(step) * kCacheLine;
+    V::template prefetch<kCacheLine>(at_weights + kPrefetchAhead);
+    const weights w(at_weights);
     const std::size_t at = static_cast<std::size_t>(step) * Step::kInputBytes;
     TANDEM_UNROLL
     for (int r = 0; r < Rows; ++r) sums[r] = w.times(x[r] + at, sums[r]);

@@ -28,6 +28,8 @@ namespace {
 template <class V, class Format>
 struct int8_matmul {
   static constexpr int kMaxRows = V::kInt8Rows;
+  /// Far enough that memory answers before a group of rows has used up what lies between.
+  static constexpr std::size_t kPrefetchAhead = 4096;
   using bytes = typename V::bytes;
   using ints = typename V::ints;
   using floats = typename V::floats;
@@ -43,36 +45,50 @@ struct int8_matmul {
     }
   }
 
-  template <int First, int Count>
-  static ints dot(ints sum, const bytes (&quants)[8], const std::int8_t* x) {
+  /// dots[r] += Σ of quants First..First+Count: rows inside, so that independent sums follow each other.
+  template <int First, int Count, int Rows>
+  static void add_dots(const bytes (&quants)[8], const activation_block* const (&x)[Rows], std::int64_t block,
+                       ints (&dots)[Rows]) {
     TANDEM_UNROLL
-    for (int j = First; j < First + Count; ++j) sum = V::template dot<Format::kQuantBits>(sum, quants[j], x + 4 * j);
-    return sum;
+    for (int j = First; j < First + Count; ++j) {
+      TANDEM_UNROLL
+      for (int r = 0; r < Rows; ++r) {
+        dots[r] = V::template dot<Format::kQuantBits>(dots[r], quants[j], x[r][block].quants + 4 * j);
+      }
+    }
   }
 
   template <int Rows>
   static void add_block(const std::byte* header, const std::byte* plane, std::int64_t in_unit, int lane,
                         const activation_block* const (&x)[Rows], std::int64_t block, floats (&sums)[Rows]) {
+    V::template prefetch<Format::kLayout.plane_bytes>(plane + kPrefetchAhead);
     bytes quants[8];
     Format::plane::template unpack<V>(plane, lane, quants);
     const floats scale = Format::template scale<V>(header, in_unit, lane);
+    ints dots[Rows];
     if constexpr (Format::kTwoScales) {
+      TANDEM_UNROLL
+      for (int r = 0; r < Rows; ++r) dots[r] = start(x[r][block].negative_low);
+      add_dots<0, 4>(quants, x, block, dots);
+      TANDEM_UNROLL
+      for (int r = 0; r < Rows; ++r) {
+        sums[r] = V::fused(V::to_floats(dots[r]), V::multiply(scale, V::broadcast(x[r][block].scale)), sums[r]);
+        dots[r] = start(x[r][block].negative_sum - x[r][block].negative_low);
+      }
+      add_dots<4, 4>(quants, x, block, dots);
       const floats second = Format::template second_scale<V>(header, in_unit, lane);
       TANDEM_UNROLL
       for (int r = 0; r < Rows; ++r) {
-        const activation_block& a = x[r][block];
-        const ints low = dot<0, 4>(start(a.negative_low), quants, a.quants);
-        const ints high = dot<4, 4>(start(a.negative_sum - a.negative_low), quants, a.quants);
-        const floats x_scale = V::broadcast(a.scale);
-        sums[r] = V::fused(V::to_floats(low), V::multiply(scale, x_scale), sums[r]);
-        sums[r] = V::fused(V::to_floats(high), V::multiply(second, x_scale), sums[r]);
+        sums[r] = V::fused(V::to_floats(dots[r]), V::multiply(second, V::broadcast(x[r][block].scale)), sums[r]);
       }
     } else {
       TANDEM_UNROLL
+      for (int r = 0; r < Rows; ++r) dots[r] = start(x[r][block].negative_sum);
+      add_dots<0, 8>(quants, x, block, dots);
+      TANDEM_UNROLL
       for (int r = 0; r < Rows; ++r) {
         const activation_block& a = x[r][block];
-        const ints all = dot<0, 8>(start(a.negative_sum), quants, a.quants);
-        sums[r] = V::fused(V::to_floats(all), V::multiply(scale, V::broadcast(a.scale)), sums[r]);
+        sums[r] = V::fused(V::to_floats(dots[r]), V::multiply(scale, V::broadcast(a.scale)), sums[r]);
         if constexpr (Format::kHasMinimum) {
           sums[r] = V::fused(Format::template minimum<V>(header, in_unit, lane), V::broadcast(a.scaled_sum), sums[r]);
         }

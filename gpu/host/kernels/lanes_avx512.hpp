@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "gpu/host/kernels/row_groups.hpp"
+
 namespace tandem::gpu::host {
 namespace {
 
@@ -26,6 +28,14 @@ struct lanes_avx512 {
   static floats zero_floats() { return _mm512_setzero_ps(); }
   static ints broadcast(std::int32_t value) { return _mm512_set1_epi32(value); }
   static floats broadcast(float value) { return _mm512_set1_ps(value); }
+
+  /// Asks for `Bytes` bytes ahead of use. May point anywhere.
+  template <std::size_t Bytes>
+  static void prefetch(const std::byte* at) {
+    TANDEM_UNROLL
+    for (std::size_t line = 0; line < Bytes; line += 64)
+      _mm_prefetch(reinterpret_cast<const char*>(at + line), _MM_HINT_T0);
+  }
 
   static bytes load_bytes(const std::byte* from) { return _mm512_load_si512(from); }
   static floats load_floats(const std::byte* from) { return _mm512_load_ps(from); }

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "gpu/host/half.hpp"
+#include "model/half.hpp"
 
 namespace tandem::gpu::host {
 namespace {
@@ -44,6 +44,10 @@ struct lanes_portable {
     return out;
   }
 
+  /// Asks for `Bytes` bytes ahead of use, which may lie anywhere. Left to the machine here.
+  template <std::size_t Bytes>
+  static void prefetch(const std::byte*) {}
+
   static bytes load_bytes(const std::byte* from) {
     bytes out;
     std::memcpy(out.at, from, sizeof out.at);
@@ -63,7 +67,7 @@ struct lanes_portable {
     std::uint16_t halves[16];
     std::memcpy(halves, from, sizeof halves);
     floats out;
-    for (int n = 0; n < 16; ++n) out.at[n] = half_to_float(halves[n]);
+    for (int n = 0; n < 16; ++n) out.at[n] = model::half_to_float(halves[n]);
     return out;
   }
   static floats load_unsigned(const std::byte* from) {
@@ -133,11 +137,11 @@ struct lanes_portable {
   }
   /// sum + low · low + high · high of the bf16 pairs.
   static floats pair_dot(floats sum, const bf16_pairs& pairs, std::uint32_t x) {
-    const float low = bf16_to_float(static_cast<std::uint16_t>(x));
-    const float high = bf16_to_float(static_cast<std::uint16_t>(x >> 16));
+    const float low = model::bfloat16_to_float(static_cast<std::uint16_t>(x));
+    const float high = model::bfloat16_to_float(static_cast<std::uint16_t>(x >> 16));
     for (int n = 0; n < 16; ++n) {
-      sum.at[n] += bf16_to_float(static_cast<std::uint16_t>(pairs.at[n])) * low;
-      sum.at[n] += bf16_to_float(static_cast<std::uint16_t>(pairs.at[n] >> 16)) * high;
+      sum.at[n] += model::bfloat16_to_float(static_cast<std::uint16_t>(pairs.at[n])) * low;
+      sum.at[n] += model::bfloat16_to_float(static_cast<std::uint16_t>(pairs.at[n] >> 16)) * high;
     }
     return sum;
   }

@@ -7,9 +7,10 @@
 #include <cstring>
 #include <limits>
 
-#include "gpu/host/half.hpp"
+#include "gpu/host/bf16.hpp"
 #include "gpu/reference/matmul_reference.hpp"
 #include "made_tensor.hpp"
+#include "model/half.hpp"
 
 namespace tandem::gpu::host {
 namespace {
@@ -20,7 +21,7 @@ using model::tensor_kind;
 std::vector<float> as_seen(activation_kind kind, const std::vector<float>& inputs) {
   std::vector<float> out = inputs;
   if (kind == activation_kind::bf16) {
-    for (float& value : out) value = bf16_to_float(float_to_bf16(value));
+    for (float& value : out) value = model::bfloat16_to_float(float_to_bf16(value));
   }
   if (kind != activation_kind::int8) return out;
   for (std::size_t block = 0; block < out.size(); block += 32) {

@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
+#include <cmath>
+#include <limits>
 #include <thread>
 
-#include "gpu/host/half.hpp"
+#include "gpu/host/bf16.hpp"
 #include "gpu/host/packed_layout.hpp"
 #include "made_tensor.hpp"
+#include "model/half.hpp"
 
 namespace tandem::gpu::host {
 namespace {
@@ -24,7 +26,7 @@ TEST(packed_matrix, gives_back_quantised_rows_bit_for_bit) {
       matrix.row(n, row.data());
       for (std::size_t k = 0; k < 768; ++k) {
         const float value = expected[static_cast<std::size_t>(n) * 768 + k];
-        const float stored = kind == tensor_kind::f16 ? bf16_to_float(float_to_bf16(value)) : value;
+        const float stored = kind == tensor_kind::f16 ? model::bfloat16_to_float(float_to_bf16(value)) : value;
         ASSERT_EQ(row[k], stored) << made.weight.name << " row " << n << " column " << k;
       }
     }
@@ -114,13 +116,12 @@ TEST(packed_matrix, refuses_a_row_that_ends_inside_a_block) {
   EXPECT_FALSE(refused.has_value());
 }
 
-TEST(half, converts_every_bit_pattern_as_the_format_defines) {
-  EXPECT_EQ(half_to_float(0x3C00), 1.0F);
-  EXPECT_EQ(half_to_float(0x0001), 0x1p-24F);
-  EXPECT_EQ(half_to_float(0x83FF), -1023 * 0x1p-24F);
-  EXPECT_EQ(half_to_float(0x7BFF), 65504.0F);
-  EXPECT_EQ(bf16_to_float(float_to_bf16(1.00390625F)), 1.0F);       // a tie goes to even
-  EXPECT_EQ(bf16_to_float(float_to_bf16(1.01171875F)), 1.015625F);  // and up when even is above
+TEST(bf16, rounds_ties_to_even_and_keeps_nan_and_infinity) {
+  const auto rounded = [](float value) { return model::bfloat16_to_float(float_to_bf16(value)); };
+  EXPECT_EQ(rounded(1.00390625F), 1.0F);
+  EXPECT_EQ(rounded(1.01171875F), 1.015625F);
+  EXPECT_TRUE(std::isnan(rounded(std::numeric_limits<float>::signaling_NaN())));
+  EXPECT_TRUE(std::isinf(rounded(std::numeric_limits<float>::max())));
 }
 
 }  // namespace
