@@ -1,6 +1,7 @@
 #include "tests/gpu/device_lab.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <future>
 #include <utility>
 
@@ -55,6 +56,7 @@ std::shared_ptr<const model::model> open_made_folder(const made_model& made) {
   const temporary_folder folder;
   write_huggingface_folder(made, folder / "made");
   auto opened = model::open_model(folder / "made");
+  if (!opened) std::fprintf(stderr, "%s\n", opened.error().message.c_str());
   TANDEM_ASSERT(opened.has_value());
   return *opened;
 }
