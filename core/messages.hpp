@@ -42,8 +42,8 @@ struct prompt_encoded {
   result<std::vector<token_id>> tokens;
 };
 
-/// bridge → intake → scheduler (one mailbox each, so a cancel never overtakes its request). The client is gone or said so.
-/// Answer: the request's one terminal event with finish_reason::cancelled. Unknown or ended ids are ignored.
+/// bridge → intake → scheduler (one mailbox each, so a cancel never overtakes its request). The client is gone or said
+/// so. Answer: the request's one terminal event with finish_reason::cancelled. Unknown or ended ids are ignored.
 struct cancel_generation {
   request_id id;
 };
@@ -56,11 +56,11 @@ struct admit_sequence {
   std::shared_ptr<const std::vector<token_id>> prompt;
   std::shared_ptr<const sampling_params> sampling;  ///< resolved
   std::uint64_t noise_key = 0;
-  std::int32_t max_tokens = 0;                      ///< resolved, ≥ 1; 0 only to score a prompt
-  std::uint64_t arrival = 0;                        ///< order of admission
+  std::int32_t max_tokens = 0;  ///< resolved, ≥ 1; 0 only to score a prompt
+  std::uint64_t arrival = 0;    ///< order of admission
   time_point submitted{};
   std::optional<time_point> deadline;
-  std::vector<token_id> resumed_output;             ///< output committed before a scheduler crash; normally empty
+  std::vector<token_id> resumed_output;  ///< output committed before a scheduler crash; normally empty
 };
 
 /// scheduler → kv_allocator. A sequence is about to start or resume. Answer: prefix_matched.
@@ -69,42 +69,45 @@ struct match_prefix {
   std::uint32_t incarnation = 0;
   std::shared_ptr<const std::vector<token_id>> tokens;  ///< known tokens
   std::uint64_t salt = 0;
-  std::int32_t max_tokens = 0;                          ///< match at most this many (known - 1)
+  std::int32_t max_tokens = 0;  ///< match at most this many (known - 1)
+  std::uint32_t pool_gen = 1;   ///< of another pool: nothing is pinned, the answer is void
 };
 /// kv_allocator → scheduler. The blocks are pinned for the sequence; it must release them.
 struct prefix_matched {
   sequence_id id;
   std::uint32_t incarnation = 0;
   std::uint32_t pool_gen = 0;
-  std::vector<block_id> blocks;     ///< whole blocks, in order
-  std::int32_t cached_target = 0;   ///< tokens whose target KV is valid; a multiple of the block size
-  std::int32_t cached_draft = 0;    ///< tokens whose draft KV is valid, ≤ cached_target
+  std::vector<block_id> blocks;    ///< whole blocks, in order
+  std::int32_t cached_target = 0;  ///< tokens whose target KV is valid; a multiple of the block size
+  std::int32_t cached_draft = 0;   ///< tokens whose draft KV is valid, ≤ cached_target
 };
 
-/// scheduler → kv_allocator. The lease runs low: ahead of need, never inside a step. Answer: blocks_leased, always, with
-/// as many as there are (possibly none).
+/// scheduler → kv_allocator. The lease runs low: ahead of need, never inside a step. Answer: blocks_leased, always,
+/// with as many as there are (possibly none).
 struct lease_blocks {
   std::int32_t want = 0;
+  std::uint32_t pool_gen = 1;  ///< of another pool: nothing is leased, the answer is void
 };
 struct blocks_leased {
   std::uint32_t pool_gen = 0;
   std::vector<block_id> blocks;
-  std::int32_t still_free = 0;      ///< free + cached blocks left in the pool
+  std::int32_t still_free = 0;  ///< free + cached blocks left in the pool
 };
 
 /// scheduler → kv_allocator. Full blocks of committed tokens become findable. Batched: one message per step. No answer.
 struct publish_blocks {
   struct entry {
     block_id block = kNoBlock;
-    block_id parent = kNoBlock;                          ///< the block before it in the sequence; kNoBlock = first
+    block_id parent = kNoBlock;  ///< the block before it in the sequence; kNoBlock = first
     std::uint64_t salt = 0;
-    std::shared_ptr<const std::vector<token_id>> tokens; ///< exactly block_size of them
-    bool draft_valid = false;                            ///< the draft page holds KV of these tokens too
+    std::shared_ptr<const std::vector<token_id>> tokens;  ///< exactly block_size of them
+    bool draft_valid = false;                             ///< the draft page holds KV of these tokens too
   };
   std::uint32_t pool_gen = 0;
   std::vector<entry> entries;
 };
-/// scheduler → kv_allocator. The sequence's hold on these blocks ends; every stream has passed its work on them. No answer.
+/// scheduler → kv_allocator. The sequence's hold on these blocks ends; every stream has passed its work on them. No
+/// answer.
 struct release_blocks {
   std::uint32_t pool_gen = 0;
   std::vector<block_id> blocks;
@@ -139,16 +142,16 @@ struct allocator_restarted {
 /// scheduler → kv_allocator, after allocator_restarted: every block some sequence still holds, and the lease.
 struct adopt_blocks {
   std::uint32_t pool_gen = 0;
-  std::vector<block_id> held;       ///< one entry per hold; the rest of the pool is free
+  std::vector<block_id> held;  ///< one entry per hold; the rest of the pool is free
 };
 
 /// scheduler → streamer. What one step committed, for all requests: one message per step.
 struct tokens_committed {
   struct entry {
     sequence_id id;
-    std::int32_t first_index = 0;                 ///< output index of tokens[0]; contiguous per sequence
+    std::int32_t first_index = 0;  ///< output index of tokens[0]; contiguous per sequence
     std::vector<token_id> tokens;
-    std::vector<std::uint8_t> accepted;           ///< per token: 1 = it was a draft
+    std::vector<std::uint8_t> accepted;  ///< per token: 1 = it was a draft
     std::vector<token_logprobs> logprobs;
     std::vector<token_logprobs> prompt_logprobs;  ///< next part, in order, for prompt positions 1, 2, …
     std::size_t held_bytes = 0;                   ///< trailing visible bytes that may yet become a stop string
@@ -177,14 +180,14 @@ struct request_retired {
 struct step_measured {
   std::int32_t running = 0;
   std::int32_t waiting = 0;
-  std::int32_t blocks_used = 0;        ///< that live sequences hold
+  std::int32_t blocks_used = 0;  ///< that live sequences hold
   std::int32_t rows = 0;
-  std::int32_t prompt_tokens = 0;      ///< prefill rows done in this step
+  std::int32_t prompt_tokens = 0;  ///< prefill rows done in this step
   std::int32_t generated_tokens = 0;
   std::int32_t preemptions = 0;
   std::int32_t prefix_queried_tokens = 0;
   std::int32_t prefix_hit_tokens = 0;
-  double step_seconds = 0;             ///< launch to launch, or launch to commit when idle after
+  double step_seconds = 0;  ///< launch to launch, or launch to commit when idle after
   double device_seconds = 0;
   struct speculation {
     draft_method method = draft_method::none;
@@ -203,7 +206,7 @@ struct sequence_measured {
 };
 struct burst_measured {
   std::int32_t tokens = 0;
-  double gap_seconds = 0;   ///< since the previous burst of the same sequence
+  double gap_seconds = 0;  ///< since the previous burst of the same sequence
 };
 
 }  // namespace tandem

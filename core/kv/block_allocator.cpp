@@ -72,6 +72,7 @@ block_allocator::~block_allocator() = default;
 
 blocks_leased block_allocator::lease(const lease_blocks& request) {
   TANDEM_ASSERT(request.want >= 0);
+  if (request.pool_gen != impl_->pool_gen) return {request.pool_gen, {}, 0};
   blocks_leased leased{impl_->pool_gen, {}, 0};
   const std::int32_t available = impl_->pool.free_count() + impl_->pool.cached_count();
   const std::int32_t granted = std::min(request.want, available);
@@ -84,8 +85,8 @@ blocks_leased block_allocator::lease(const lease_blocks& request) {
 
 prefix_matched block_allocator::match(const match_prefix& request) {
   TANDEM_ASSERT(request.tokens != nullptr);
-  prefix_matched matched{request.id, request.incarnation, impl_->pool_gen, {}, 0, 0};
-  if (!impl_->settings.prefix_caching) return matched;
+  prefix_matched matched{request.id, request.incarnation, request.pool_gen, {}, 0, 0};
+  if (!impl_->settings.prefix_caching || request.pool_gen != impl_->pool_gen) return matched;
   const auto block_size = static_cast<std::size_t>(impl_->settings.block_size);
   const auto allowed = static_cast<std::size_t>(std::max(request.max_tokens, 0));
   const std::span<const token_id> tokens(request.tokens->data(), std::min(request.tokens->size(), allowed));

@@ -32,23 +32,27 @@ class block_lease {
   void note_unmet(std::int32_t blocks) { unmet_ += blocks; }
   void note_released(std::int32_t blocks) {
     free_estimate_ = std::min(num_blocks_, free_estimate_ + blocks);
-    if (blocks > 0) exhausted_ = false;
+    if (blocks == 0) return;
+    exhausted_ = false;
+    released_since_asked_ = true;
   }
   void note_pinned(std::int32_t blocks) { free_estimate_ = std::max(0, free_estimate_ - blocks); }
 
   /// Asks for more when the lease is below half of `target` or somebody went without.
-  std::optional<lease_blocks> request(std::int32_t target) {
+  std::optional<lease_blocks> request(std::int32_t target, std::uint32_t pool_gen) {
     const std::int32_t unmet = std::exchange(unmet_, 0);
     if (pending_ || exhausted_) return std::nullopt;
     const std::int32_t want = std::max(target - size(), unmet);
     if (want <= 0 || (unmet == 0 && size() >= (target + 1) / 2)) return std::nullopt;
     pending_ = true;
+    released_since_asked_ = false;
     asked_ = want;
-    return lease_blocks{want};
+    return lease_blocks{want, pool_gen};
   }
   void answered(const blocks_leased& message) {
     pending_ = false;
-    exhausted_ = static_cast<std::int32_t>(message.blocks.size()) < asked_;
+    // What was released behind the request may not have been counted: ask again before preempting for it.
+    exhausted_ = static_cast<std::int32_t>(message.blocks.size()) < asked_ && !released_since_asked_;
     free_estimate_ = message.still_free;
     blocks_.insert(blocks_.end(), message.blocks.begin(), message.blocks.end());
   }
@@ -67,6 +71,7 @@ class block_lease {
   std::int32_t asked_ = 0;
   bool pending_ = false;
   bool exhausted_ = false;
+  bool released_since_asked_ = false;
 };
 
 }  // namespace tandem

@@ -36,6 +36,7 @@ void scheduler::impl::begin(sequence& seq) {
   match.tokens = seq.output_length() == 0 ? seq.prompt : std::make_shared<const std::vector<token_id>>(seq.known);
   match.salt = seq.salt;
   match.max_tokens = seq.length() - 1;
+  match.pool_gen = pool_gen;
   out.matches.push_back(std::move(match));
 }
 
@@ -112,8 +113,7 @@ void scheduler::impl::release(sequence& seq) {
     return;
   }
   if (!out.release) out.release.emplace(release_blocks{pool_gen, {}});
-  // Last block first, so that among equals the head of a prefix is evicted last.
-  out.release->blocks.insert(out.release->blocks.end(), blocks.rbegin(), blocks.rend());
+  out.release->blocks.insert(out.release->blocks.end(), blocks.begin(), blocks.end());
   lease.note_released(count);
 }
 
@@ -121,7 +121,7 @@ void scheduler::impl::release_fenced(step_id draft_step_done) {
   for (fenced_blocks& held : fenced) {
     if (held.until_draft_step > draft_step_done) continue;
     if (!out.release) out.release.emplace(release_blocks{pool_gen, {}});
-    out.release->blocks.insert(out.release->blocks.end(), held.blocks.rbegin(), held.blocks.rend());
+    out.release->blocks.insert(out.release->blocks.end(), held.blocks.begin(), held.blocks.end());
     lease.note_released(static_cast<std::int32_t>(held.blocks.size()));
     held.blocks.clear();
   }

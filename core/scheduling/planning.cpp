@@ -39,12 +39,13 @@ bool scheduler::impl::cover(sequence& seq, std::int32_t tokens) {
   return static_cast<std::int32_t>(seq.table.size()) >= need;
 }
 
-/// Preempts the youngest, unless it is the needy one: then it waits with what it has.
+/// Preempts from the youngest on until blocks come back, but never the needy one: it waits with what it has.
 void scheduler::impl::make_room(const sequence& needy) {
-  if (!lease.exhausted() || !fenced.empty()) return;  // more may be on its way
-  sequence& youngest = *running.rbegin()->second;
-  if (&youngest == &needy) return;
-  preempt(youngest);
+  while (lease.exhausted() && fenced.empty()) {
+    sequence& youngest = *running.rbegin()->second;
+    if (&youngest == &needy) return;
+    preempt(youngest);
+  }
 }
 
 /// Running sequences, oldest first, that can take at least one row: each has a block for its next position.

@@ -107,7 +107,7 @@ void scheduler::impl::matched(const prefix_matched& message) {
   if (seq == nullptr || seq->at != sequence::stage::matching || seq->incarnation != message.incarnation) {
     if (!message.blocks.empty()) {
       if (!out.release) out.release.emplace(release_blocks{pool_gen, {}});
-      out.release->blocks.insert(out.release->blocks.end(), message.blocks.rbegin(), message.blocks.rend());
+      out.release->blocks.insert(out.release->blocks.end(), message.blocks.begin(), message.blocks.end());
       lease.note_released(static_cast<std::int32_t>(message.blocks.size()));
     }
     return;
@@ -251,7 +251,7 @@ void scheduler::impl::restart_allocator(const allocator_restarted& message) {
 scheduler_commands scheduler::impl::pump(time_point now) {
   start_waiting();
   if (!in_flight) plan_step(now);
-  if (!sequences.empty()) out.lease = lease.request(lease_target());
+  if (!sequences.empty()) out.lease = lease.request(lease_target(), pool_gen);
   if (out.measured) {
     out.measured->running = static_cast<std::int32_t>(running.size());
     out.measured->waiting = static_cast<std::int32_t>(waiting.size()) + matching;

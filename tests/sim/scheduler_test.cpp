@@ -62,6 +62,7 @@ TEST(Scheduler, GivesTheSameAnswerForAnyBudgetMethodAndOrderOfMessages) {
     options.draft_wrong_every = random() % 4;
     options.expire_tickets = seed % 5 == 0 ? 0.3 : 0.0;
     options.prefix_caching = seed % 4 != 3;
+    options.independent_streams = seed % 2 == 1;
     simulated_engine engine(options, seed);
     std::vector<std::pair<sequence_id, job>> jobs;
     const auto shared = random_prompt(random, 17);
@@ -122,6 +123,7 @@ TEST(Scheduler, A15_SurvivesCancelsKillsAndExpiryUnderPressure) {
     options.method = seed % 2 == 0 ? draft_method::draft_model : draft_method::ngram;
     options.k = 5;
     options.expire_tickets = 0.05;
+    options.independent_streams = seed % 5 < 2;
     simulated_engine engine(options, seed);
     std::map<sequence_id, job> jobs;
     std::vector<sequence_id> ids;
@@ -162,6 +164,7 @@ TEST(Scheduler, A13_SelfDraftingAcceptsEverythingColdAfterAPrefixHitAndAfterPree
   for (std::int32_t k = 1; k <= 8; ++k) {
     engine_options options;
     options.max_model_len = 256;
+    options.draft_context_limit = 256;
     options.num_blocks = 128;
     options.method = draft_method::draft_model;
     options.k = k;

@@ -73,15 +73,16 @@ sequence_id simulated_engine::submit(const job& wanted) {
 void simulated_engine::send(scheduler_commands commands) {
   scheduler_->check();
   for (std::size_t i = 0; i < commands.proposals.size(); ++i) {
-    drafters_[static_cast<std::size_t>(commands.methods[i])].push_back(commands.proposals[i].work);
+    const auto method = static_cast<std::size_t>(commands.methods[i]);
+    if (!drafter_lost_[method]) drafters_[method].push_back(commands.proposals[i].work);
   }
   if (commands.step) device_.push_back(commands.step->work);
   if (commands.committed) record(*commands.committed);
+  if (commands.adopt) allocator_in_.emplace_back(std::move(*commands.adopt));
   if (commands.publish) allocator_in_.emplace_back(std::move(*commands.publish));
   if (commands.release) allocator_in_.emplace_back(std::move(*commands.release));
   for (auto& match : commands.matches) allocator_in_.emplace_back(std::move(match));
   if (commands.lease) allocator_in_.emplace_back(*commands.lease);
-  if (commands.adopt) allocator_in_.emplace_back(std::move(*commands.adopt));
   for (const request_retired& retired : commands.retired) {
     TANDEM_ASSERT(!clients_.at(retired.id).retired);
     clients_.at(retired.id).retired = true;
@@ -127,7 +128,7 @@ void simulated_engine::run_device() {
   if (std::bernoulli_distribution(options_.fail_steps)(random_)) {
     outcome->ok = false;
     outcome->error_message = "the simulated device failed";
-    device_out_.push_back({std::move(outcome)});
+    device_out_.emplace_back(step_finished{std::move(outcome)});
     return;
   }
   std::int32_t rows = 0;
@@ -136,7 +137,7 @@ void simulated_engine::run_device() {
     outcome->slots.push_back(run_rows(target_kv_, part, *work));
   }
   largest_step_ = std::max(largest_step_, rows);
-  device_out_.push_back({std::move(outcome)});
+  device_out_.emplace_back(step_finished{std::move(outcome)});
 }
 
 void simulated_engine::propose_ngram(const draft_work& work) {
@@ -166,15 +167,30 @@ void simulated_engine::run_drafter(draft_method method) {
   draft_kv_.take_facts(*work);
   auto outcome = std::make_shared<draft_outcome>(run_drafts(draft_kv_, *work, options_.draft_wrong_every));
   work->drafts->seal();
-  drafter_out_.push_back({method, std::move(outcome)});
+  const draft_finished done{method, std::move(outcome)};
+  if (options_.independent_streams) {
+    drafter_out_.push_back(done);
+  } else {
+    device_out_.emplace_back(done);
+  }
 }
 
 void simulated_engine::kill_drafter(draft_method method) {
   auto& mailbox = drafters_[static_cast<std::size_t>(method)];
   if (method == draft_method::ngram) ngram_.clear();
   mailbox.clear();
+  drafter_lost_[static_cast<std::size_t>(method)] = true;
   supervisor_.push_back(drafter_changed{method, false});
   supervisor_.push_back(drafter_changed{method, true});
+}
+
+/// The scheduler learns of the new drafter and sends to it from then on.
+void simulated_engine::deliver_supervision() {
+  const from_supervisor message = pop(supervisor_);
+  if (const auto* changed = std::get_if<drafter_changed>(&message); changed != nullptr && changed->alive) {
+    drafter_lost_[static_cast<std::size_t>(changed->method)] = false;
+  }
+  std::visit([this](const auto& m) { to_scheduler(m); }, message);
 }
 
 void simulated_engine::kill_allocator() {
@@ -202,8 +218,8 @@ std::vector<std::function<void()>> simulated_engine::ready_deliveries() {
   };
   deliver_variant(intake_);
   deliver_variant(allocator_out_);
-  deliver_variant(supervisor_);
-  deliver(device_out_);
+  if (!supervisor_.empty()) ready.emplace_back([this] { deliver_supervision(); });
+  deliver_variant(device_out_);
   deliver(drafter_out_);
   if (!allocator_in_.empty()) ready.emplace_back([this] { run_allocator(); });
   if (device_can_run()) ready.emplace_back([this] { run_device(); });

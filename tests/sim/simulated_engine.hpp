@@ -35,7 +35,9 @@ struct engine_options {
   std::int32_t draft_context_limit = 128;
   std::vector<token_id> end_tokens;
   double expire_tickets = 0.0;  ///< chance that a waiting step gives up on its drafts
-  double fail_steps = 0.0;      ///< chance that the device loses a step
+  /// Steps and drafts finish on streams of their own; else on one thread, in order, as the host device does it.
+  bool independent_streams = false;
+  double fail_steps = 0.0;  ///< chance that the device loses a step
   std::function<std::string_view(token_id, bool)> token_bytes;
 };
 
@@ -92,6 +94,7 @@ class simulated_engine {
   void run_allocator();
   void run_device();
   void run_drafter(draft_method method);
+  void deliver_supervision();
   void propose_ngram(const draft_work& work);
   bool device_can_run() const;
   std::vector<std::function<void()>> ready_deliveries();
@@ -114,8 +117,10 @@ class simulated_engine {
   std::deque<from_intake> intake_;
   std::deque<from_supervisor> supervisor_;
   std::deque<std::shared_ptr<const step_work>> device_;
-  std::deque<step_finished> device_out_;
+  using from_device = std::variant<step_finished, draft_finished>;
+  std::deque<from_device> device_out_;
   std::array<std::deque<std::shared_ptr<const draft_work>>, kDraftMethods> drafters_;
+  std::array<bool, kDraftMethods> drafter_lost_{};  ///< dead, and the scheduler still sends to it
   std::deque<draft_finished> drafter_out_;
   std::map<sequence_id, client_view> clients_;
   std::uint64_t next_request_ = 1;
