@@ -164,6 +164,7 @@ TEST(Scheduler, A13_SelfDraftingAcceptsEverythingColdAfterAPrefixHitAndAfterPree
   for (std::int32_t k = 1; k <= 8; ++k) {
     engine_options options;
     options.max_model_len = 256;
+    options.draft_context_limit = 256;
     options.num_blocks = 128;
     options.method = draft_method::draft_model;
     options.k = k;
