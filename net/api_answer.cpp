@@ -130,7 +130,7 @@ void api_answer::append(std::size_t prompt, generation_event event, std::string&
   TANDEM_ASSERT(!at.end);  // exactly one terminal event, the last
   if (event.end) {
     at.end = event.end;
-    ++ended_;
+    note_end(*event.end);
     counts_.add(event.stats);
     if (event.choice == 0) counts_.cached_tokens += event.stats.cached_tokens;
   }
@@ -143,18 +143,19 @@ void api_answer::append(std::size_t prompt, generation_event event, std::string&
   if (format_.stream) show(index, event, at, out);
 }
 
+void api_answer::note_end(const tandem::finish& end) {
+  ++ended_;
+  if (end.reason == finish_reason::timeout) ++timed_out_;
+  if (end.reason != finish_reason::error || failed_) return;
+  failed_ =
+      error{error_code::device_failed,
+            end.message.empty() ? "The engine failed while it worked on this request; send it again." : end.message,
+            {}};
+}
+
 std::optional<error> api_answer::failure() const {
-  bool all_timed_out = !choices_.empty();
-  for (const choice& each : choices_) {
-    if (each.end && each.end->reason == finish_reason::error) {
-      const std::string& message = each.end->message;
-      return error{error_code::device_failed,
-                   message.empty() ? "The engine failed while it worked on this request; send it again." : message,
-                   {}};
-    }
-    all_timed_out = all_timed_out && each.end && each.end->reason == finish_reason::timeout;
-  }
-  if (all_timed_out && !format_.stream && counts_.sum.completion_tokens == 0) {
+  if (failed_) return failed_;
+  if (timed_out_ == choices_.size() && !format_.stream && counts_.sum.completion_tokens == 0) {
     return error{error_code::deadline, "The deadline passed before the first token; allow more time.", "timeout_ms"};
   }
   return std::nullopt;

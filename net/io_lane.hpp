@@ -34,15 +34,16 @@ struct edge_state {
 };
 
 struct io_lane {
-  explicit io_lane(edge_state& shared) : context(1), door(std::make_shared<bridge>(context)), edge(shared) {}
+  explicit io_lane(edge_state& shared) : door(std::make_shared<bridge>(context)), edge(shared), context(1) {}
 
-  boost::asio::io_context context;
   std::shared_ptr<bridge> door;
   edge_state& edge;
   std::shared_ptr<runtime> engine;  ///< null while the model loads
   request_facts facts;              ///< of the engine
   bool stopping = false;
   std::unordered_map<connection*, std::weak_ptr<connection>> connections;
+  // Last, so that it goes first: connections that its queue still holds need the members above.
+  boost::asio::io_context context;
 };
 
 /// Keeps count of a connection for the time of its life. Owner: the connection.

@@ -85,8 +85,12 @@ class api_answer {
   call_counts counts_;
 
  private:
+  void note_end(const tandem::finish& end);
+
   std::size_t accepted_ = 0;
   std::size_t ended_ = 0;
+  std::size_t timed_out_ = 0;
+  std::optional<error> failed_;  // the first
 };
 
 /// The answer for the format's shape; not for frames.
