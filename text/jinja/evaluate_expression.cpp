@@ -217,7 +217,7 @@ value evaluator::call_function(const signature& known, const call_arguments& giv
   if (given.placed.size() + given.named.size() < known.required) {
     fail_render("'" + std::string(known.name) + "' gets too few arguments");
   }
-  const value none;
+  const value none{};
   const builtin_call call{known, none, given, spent_};
   if (known.name == "namespace") return make_namespace(given);
   if (known.name == "range") return make_range(call);
