@@ -92,7 +92,7 @@ struct packed_matrix::impl {
   std::size_t bytes = 0;
   activation_kind input = activation_kind::fp32;
   const kernel_table* kernels = nullptr;
-  aligned_bytes memory;
+  weight_bytes memory;
 
   void add(const model::tensor& weight) {
     matrix_part part;
@@ -151,7 +151,7 @@ result<packed_matrix> packed_matrix::pack(std::span<const model::tensor* const> 
   self.input = common_input(weights, how);
   self.kernels = &kernels_for(set);
   for (const model::tensor* weight : weights) self.add(*weight);
-  self.memory = allocate_aligned(self.bytes);
+  self.memory = allocate_weights(self.bytes);
   if (!self.memory) {
     return fail(error_code::io, "No memory for tensor '" + weights[0]->name + "': packing it needs " +
                                     std::to_string((self.bytes >> 20) + 1) +

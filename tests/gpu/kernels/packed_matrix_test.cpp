@@ -95,6 +95,21 @@ TEST(packed_matrix, packed_by_many_threads_is_the_same) {
             product(packed({&made.weight}, packing::native, isa::portable), isa::portable, inputs, 2));
 }
 
+TEST(packed_matrix, that_shares_its_memory_outlives_the_others) {
+  const made_tensor made(tensor_kind::q8_0, 64, 64, 9);
+  std::vector<packed_matrix> matrices;
+  for (int i = 0; i < 20; ++i) matrices.push_back(packed({&made.weight}, packing::native, isa::portable));
+  const packed_matrix last = std::move(matrices.back());
+  matrices.clear();
+  const packed_matrix next = packed({&made.weight}, packing::native, isa::portable);
+  std::vector<float> row(64);
+  const std::vector<float> expected = made.values();
+  for (std::int64_t n = 0; n < 64; ++n) {
+    last.row(n, row.data());
+    for (std::size_t k = 0; k < 64; ++k) ASSERT_EQ(row[k], expected[static_cast<std::size_t>(n) * 64 + k]);
+  }
+}
+
 TEST(packed_matrix, refuses_tensors_that_do_not_fit_together) {
   const made_tensor wide(tensor_kind::q8_0, 16, 64, 1);
   const made_tensor narrow(tensor_kind::q8_0, 16, 32, 2);
