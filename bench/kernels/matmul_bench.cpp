@@ -1,7 +1,8 @@
 /// Matrix kernels over sets of weights larger than the caches, and the raw memory read they compete with.
 ///
-/// Names: matmul/<kind>/<inputs>x<outputs>/<rows>. Each thread of a run takes its share of the tiles. Counters:
-/// GB/s of packed weights, GFLOP/s. Compare only figures of one run: the machine's memory speed moves with the hour.
+/// Names: matmul/<kind>/<inputs>x<outputs>/<rows>. Each thread of a run takes its share of the tiles. Counters are per
+/// second of processor time, so that other work on the machine is not charged: GB/s of packed weights, GFLOP/s. Compare
+/// only figures of one run: the machine's memory speed moves with the hour.
 
 #include <benchmark/benchmark.h>
 
@@ -126,6 +127,27 @@ void raw_read(benchmark::State& state) {
   state.counters["GB/s"] = benchmark::Counter(bytes / 1e9, benchmark::Counter::kIsRate);
 }
 
+/// Loading: packing one matrix on one thread; GB/s of the file's bytes.
+void pack(benchmark::State& state, tensor_kind kind) {
+  constexpr std::int64_t kInputs = 1536;
+  constexpr std::int64_t kOutputs = 1536;
+  const model::kind_traits& traits = model::traits(kind);
+  const auto bytes = static_cast<std::size_t>(kInputs * kOutputs / traits.block_elements * traits.block_bytes);
+  const std::vector<std::byte> blocks = random_blocks(bytes);
+  model::tensor weight;
+  weight.kind = kind;
+  weight.rows = kOutputs;
+  weight.columns = kInputs;
+  weight.data = blocks;
+  const model::tensor* weights[] = {&weight};
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(packed_matrix::pack(weights, gpu::host::packing::native, chosen_isa(),
+                                                 [](std::int64_t count, const auto& body) { body(0, count); }));
+  }
+  const double total = static_cast<double>(bytes) * static_cast<double>(state.iterations());
+  state.counters["GB/s"] = benchmark::Counter(total / 1e9, benchmark::Counter::kIsRate);
+}
+
 struct shape {
   tensor_kind kind;
   std::int64_t inputs;
@@ -143,6 +165,10 @@ constexpr shape kShapes[] = {
 void declare() {
   for (const int threads : {1, 2}) {
     benchmark::RegisterBenchmark("raw_read", raw_read)->Threads(threads)->Unit(benchmark::kMillisecond);
+  }
+  for (const tensor_kind kind : {tensor_kind::q4_1, tensor_kind::q8_0, tensor_kind::q4_k, tensor_kind::q6_k}) {
+    const std::string name = "pack/" + std::string(model::traits(kind).name);
+    benchmark::RegisterBenchmark(name.c_str(), pack, kind)->Unit(benchmark::kMillisecond);
   }
   for (const shape& s : kShapes) {
     for (const std::int32_t rows : {1, 2, 4, 8, 16, 32, 64, 512}) {

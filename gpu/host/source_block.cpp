@@ -145,7 +145,7 @@ source_block read_block(tensor_kind kind, const std::byte* row, std::int64_t ind
     case tensor_kind::f32:
     case tensor_kind::f16:
     case tensor_kind::bf16:
-      TANDEM_ASSERT(!"read_block of a kind that has no blocks");
+      TANDEM_ASSERT(false && "read_block of a kind that has no blocks");
   }
   return out;
 }

@@ -97,7 +97,7 @@ void put_header(packed_format format, const source_block& block, std::size_t lan
       break;
     case packed_format::bf16:
     case packed_format::fp32:
-      TANDEM_ASSERT(!"a float format has no header");
+      TANDEM_ASSERT(false && "a float format has no header");
   }
 }
 
@@ -187,7 +187,7 @@ block_numbers numbers_at(packed_format format, const std::byte* header, std::siz
     case packed_format::fp32:
       break;
   }
-  TANDEM_ASSERT(!"a float format has no blocks");
+  TANDEM_ASSERT(false && "a float format has no blocks");
   return {};
 }
 
@@ -231,7 +231,7 @@ packed_format native_format(tensor_kind kind) {
     case tensor_kind::q6_k:
       return packed_format::six_super16;
   }
-  TANDEM_ASSERT(!"a tensor kind without a packed format");
+  TANDEM_ASSERT(false && "a tensor kind without a packed format");
   return packed_format::fp32;
 }
 

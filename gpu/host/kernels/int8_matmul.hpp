@@ -45,15 +45,21 @@ struct int8_matmul {
     }
   }
 
-  /// dots[r] += Σ of quants First..First+Count: rows inside, so that independent sums follow each other.
+  /// dots[r] += Σ over quads First..First+Count. Rows inside, so that independent sums follow each other, unless the
+  /// instruction set wants a row's quads together.
   template <int First, int Count, int Rows>
   static void add_dots(const bytes (&quants)[8], const activation_block* const (&x)[Rows], std::int64_t block,
                        ints (&dots)[Rows]) {
-    TANDEM_UNROLL
-    for (int j = First; j < First + Count; ++j) {
+    if constexpr (V::kQuadsTogether) {
       TANDEM_UNROLL
       for (int r = 0; r < Rows; ++r) {
-        dots[r] = V::template dot<Format::kQuantBits>(dots[r], quants[j], x[r][block].quants + 4 * j);
+        dots[r] = V::template dot_quads<Format::kQuantBits, First, Count>(dots[r], quants, x[r][block].quants);
+      }
+    } else {
+      TANDEM_UNROLL
+      for (int j = First; j < First + Count; ++j) {
+        TANDEM_UNROLL
+        for (int r = 0; r < Rows; ++r) dots[r] = V::dot(dots[r], quants[j], x[r][block].quants + 4 * j);
       }
     }
   }

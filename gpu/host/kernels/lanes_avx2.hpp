@@ -19,6 +19,7 @@ struct lanes_avx2 {
   static constexpr int kFloatRows = 4;
   /// Products of full unsigned bytes would overflow the 16-bit pairs of vpmaddubsw; signed ones (≤ 2·128·127) fit.
   static constexpr bool kFullBytesAreSigned = true;
+  static constexpr bool kQuadsTogether = true;
 
   using bytes = __m256i;
   using ints = __m256i;
@@ -60,19 +61,31 @@ struct lanes_avx2 {
     return _mm256_or_si256(low, _mm256_and_si256(moved, _mm256_set1_epi8(0x30)));
   }
 
+  /// 16-bit sums of two products each. Full bytes count as signed.
   template <int QuantBits>
-  static ints dot(ints sum, bytes quants, const std::int8_t* x) {
+  static __m256i pair_products(bytes quants, const std::int8_t* x) {
     std::int32_t quad = 0;
     std::memcpy(&quad, x, sizeof quad);
     const __m256i inputs = _mm256_set1_epi32(quad);
-    __m256i pairs;
-    if constexpr (QuantBits == 8) {
-      const __m256i signed_quants = _mm256_xor_si256(quants, _mm256_set1_epi8(-128));
-      pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(signed_quants), _mm256_sign_epi8(inputs, signed_quants));
-    } else {
-      pairs = _mm256_maddubs_epi16(quants, inputs);
+    if constexpr (QuantBits < 8) return _mm256_maddubs_epi16(quants, inputs);
+    const __m256i signed_quants = _mm256_xor_si256(quants, _mm256_set1_epi8(-128));
+    return _mm256_maddubs_epi16(_mm256_abs_epi8(signed_quants), _mm256_sign_epi8(inputs, signed_quants));
+  }
+  /// Quads are summed in 16 bits as long as that cannot overflow, then widened once.
+  template <int QuantBits, int First, int Count>
+  static ints dot_quads(ints sum, const bytes (&quants)[8], const std::int8_t* x) {
+    constexpr int kLargestPair = 2 * 127 * (QuantBits == 8 ? 128 : (1 << QuantBits) - 1);
+    constexpr int kFit = 32767 / kLargestPair < Count ? 32767 / kLargestPair : Count;
+    static_assert(kFit >= 1);
+    TANDEM_UNROLL
+    for (int first = First; first < First + Count; first += kFit) {
+      __m256i pairs = pair_products<QuantBits>(quants[first], x + 4 * first);
+      for (int j = first + 1; j < first + kFit && j < First + Count; ++j) {
+        pairs = _mm256_add_epi16(pairs, pair_products<QuantBits>(quants[j], x + 4 * j));
+      }
+      sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
     }
-    return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+    return sum;
   }
   template <int Bits>
   static ints shift_left(ints value) {

@@ -18,6 +18,7 @@ struct lanes_avx512 {
   static constexpr int kInt8Rows = 8;  // 8 sums, 8 dots, 8 rows of quants, scale and minimum: 26 of 32 registers
   static constexpr int kFloatRows = 8;
   static constexpr bool kFullBytesAreSigned = false;
+  static constexpr bool kQuadsTogether = false;
 
   using bytes = __m512i;
   using ints = __m512i;
@@ -61,7 +62,6 @@ struct lanes_avx512 {
     return _mm512_ternarylogic_epi64(moved, _mm512_set1_epi8(0x30), low, kMaskedOr);
   }
 
-  template <int QuantBits>
   static ints dot(ints sum, bytes quants, const std::int8_t* x) {
     std::int32_t quad = 0;
     std::memcpy(&quad, x, sizeof quad);

@@ -13,9 +13,10 @@ namespace {
 
 struct lanes_portable {
   static constexpr int kLanes = 16;
-  static constexpr int kInt8Rows = 4;
+  static constexpr int kInt8Rows = 1;  // more rows would spill more than they share
   static constexpr int kFloatRows = 4;
   static constexpr bool kFullBytesAreSigned = false;
+  static constexpr bool kQuadsTogether = true;
 
   struct bytes {
     std::uint8_t at[64];
@@ -97,12 +98,15 @@ struct lanes_portable {
     return low;
   }
 
-  /// sum[n] + Σ_{i<4} quants[4n+i] · x[i].
-  template <int QuantBits>
-  static ints dot(ints sum, const bytes& quants, const std::int8_t* x) {
-    for (int n = 0; n < 16; ++n) {
-      sum.at[n] += quants.at[4 * n] * x[0] + quants.at[4 * n + 1] * x[1] + quants.at[4 * n + 2] * x[2] +
-                   quants.at[4 * n + 3] * x[3];
+  /// sum[n] + Σ_{First ≤ j < First+Count} Σ_{i<4} quants[j][4n+i] · x[4j+i].
+  template <int QuantBits, int First, int Count>
+  static ints dot_quads(ints sum, const bytes (&quants)[8], const std::int8_t* x) {
+    for (int j = First; j < First + Count; ++j) {
+      const std::uint8_t* q = quants[j].at;
+      const std::int8_t* a = x + 4 * j;
+      for (int n = 0; n < 16; ++n) {
+        sum.at[n] += q[4 * n] * a[0] + q[4 * n + 1] * a[1] + q[4 * n + 2] * a[2] + q[4 * n + 3] * a[3];
+      }
     }
     return sum;
   }
