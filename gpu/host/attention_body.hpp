@@ -134,23 +134,32 @@ TANDEM_INLINE std::int32_t seen(const query_tile& tile, std::int32_t q, std::int
   return count > kPartition ? kPartition : count;
 }
 
-/// Four queries walk together as far as the shortest sees, then each on its own. Queries that see nothing here are
-/// skipped.
+template <int Queries, class Element>
+TANDEM_INLINE void weigh_group(const attention_task& task, query_tile& tile, std::int32_t first, std::int32_t begin) {
+  const std::int32_t shortest = seen(tile, first, begin);
+  const std::int32_t common = shortest > 0 ? shortest : 0;
+  if (common > 0) weigh_positions<Queries, Element>(task, tile, first, begin, begin, begin + common);
+  for (std::int32_t q = first; q < first + Queries; ++q) {
+    const std::int32_t own = seen(tile, q, begin);
+    if (own > common) weigh_positions<1, Element>(task, tile, q, begin, begin + common, begin + own);
+  }
+}
+
+/// Up to four queries walk together as far as the shortest sees, then each on its own. Queries that see nothing here
+/// are skipped.
 template <class Element>
 void weigh_partition(const attention_task& task, query_tile& tile, std::int32_t begin) {
   std::int32_t q = 0;
-  for (; q + kValueQueries <= tile.count; q += kValueQueries) {
-    const std::int32_t common = seen(tile, q, begin);
-    if (common > 0) weigh_positions<kValueQueries, Element>(task, tile, q, begin, begin, begin + common);
-    for (std::int32_t each = q; each < q + kValueQueries; ++each) {
-      const std::int32_t own = seen(tile, each, begin);
-      const std::int32_t from = common > 0 ? common : 0;
-      if (own > from) weigh_positions<1, Element>(task, tile, each, begin, begin + from, begin + own);
-    }
-  }
-  for (; q < tile.count; ++q) {
-    const std::int32_t own = seen(tile, q, begin);
-    if (own > 0) weigh_positions<1, Element>(task, tile, q, begin, begin, begin + own);
+  for (; q + kValueQueries <= tile.count; q += kValueQueries) weigh_group<kValueQueries, Element>(task, tile, q, begin);
+  switch (tile.count - q) {
+    case 1:
+      return weigh_group<1, Element>(task, tile, q, begin);
+    case 2:
+      return weigh_group<2, Element>(task, tile, q, begin);
+    case 3:
+      return weigh_group<3, Element>(task, tile, q, begin);
+    default:
+      return;
   }
 }
 

@@ -13,12 +13,31 @@ namespace {  // NOLINT: see above
 
 #define TANDEM_INLINE inline __attribute__((always_inline))
 
-typedef float v16 __attribute__((vector_size(64)));
-typedef std::int32_t i16 __attribute__((vector_size(64)));
-typedef std::uint16_t h16 __attribute__((vector_size(32)));
+#if defined(__AVX512F__)
+constexpr int kPartLanes = 16;
+#elif defined(__AVX__)
+constexpr int kPartLanes = 8;
+#else
+constexpr int kPartLanes = 4;
+#endif
+constexpr int kParts = 16 / kPartLanes;
+
+typedef float float_part __attribute__((vector_size(kPartLanes * 4)));
+typedef std::int32_t int_part __attribute__((vector_size(kPartLanes * 4)));
+typedef std::uint16_t half_part __attribute__((vector_size(kPartLanes * 2)));
+
+/// Registers of the machine's own width: one vector of 64 bytes would go through memory where registers are narrower.
+struct v16 {
+  float_part part[kParts];
+};
+struct i16 {
+  int_part part[kParts];
+};
 
 TANDEM_INLINE v16 splat(float x) {
-  return v16{x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x};
+  v16 value;
+  for (int i = 0; i < kParts; ++i) value.part[i] = float_part{} + x;
+  return value;
 }
 TANDEM_INLINE v16 load16(const float* from) {
   v16 value;
@@ -31,32 +50,70 @@ TANDEM_INLINE void store16(float* to, v16 value) {
 
 /// bf16 is the upper half of an fp32.
 TANDEM_INLINE v16 load16(const std::uint16_t* from) {
-  h16 half;
-  __builtin_memcpy(&half, from, sizeof half);
-  const i16 wide = __builtin_convertvector(half, i16) << 16;
-  return reinterpret_cast<v16>(wide);
+  v16 value;
+  for (int i = 0; i < kParts; ++i) {
+    half_part half;
+    __builtin_memcpy(&half, from + i * kPartLanes, sizeof half);
+    value.part[i] = reinterpret_cast<float_part>(__builtin_convertvector(half, int_part) << 16);
+  }
+  return value;
+}
+
+#define TANDEM_LANEWISE(operation)                                              \
+  TANDEM_INLINE v16 operator operation(v16 a, v16 b) {                          \
+    for (int i = 0; i < kParts; ++i) a.part[i] = a.part[i] operation b.part[i]; \
+    return a;                                                                   \
+  }
+TANDEM_LANEWISE(+)
+TANDEM_LANEWISE(-)
+TANDEM_LANEWISE(*)
+TANDEM_LANEWISE(/)
+#undef TANDEM_LANEWISE
+TANDEM_INLINE v16& operator+=(v16& a, v16 b) {
+  return a = a + b;
+}
+TANDEM_INLINE v16 operator-(v16 a) {
+  for (int i = 0; i < kParts; ++i) a.part[i] = -a.part[i];
+  return a;
+}
+
+/// All ones where a > b.
+TANDEM_INLINE i16 operator>(v16 a, v16 b) {
+  i16 mask;
+  for (int i = 0; i < kParts; ++i) mask.part[i] = a.part[i] > b.part[i];
+  return mask;
 }
 
 /// a*b + c: one rounding where the instruction set has it, two elsewhere; never a choice of the compiler.
 TANDEM_INLINE v16 multiply_add(v16 a, v16 b, v16 c) {
 #if defined(__AVX512F__)
-  return reinterpret_cast<v16>(
-      _mm512_fmadd_ps(reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b), reinterpret_cast<__m512>(c)));
+  c.part[0] = reinterpret_cast<float_part>(_mm512_fmadd_ps(
+      reinterpret_cast<__m512>(a.part[0]), reinterpret_cast<__m512>(b.part[0]), reinterpret_cast<__m512>(c.part[0])));
+  return c;
 #elif defined(__FMA__)
-  struct halves {
-    __m256 low, high;
-  };
-  const halves x = __builtin_bit_cast(halves, a);
-  const halves y = __builtin_bit_cast(halves, b);
-  const halves z = __builtin_bit_cast(halves, c);
-  return __builtin_bit_cast(v16, halves{_mm256_fmadd_ps(x.low, y.low, z.low), _mm256_fmadd_ps(x.high, y.high, z.high)});
+  for (int i = 0; i < kParts; ++i)
+    c.part[i] = reinterpret_cast<float_part>(_mm256_fmadd_ps(
+        reinterpret_cast<__m256>(a.part[i]), reinterpret_cast<__m256>(b.part[i]), reinterpret_cast<__m256>(c.part[i])));
+  return c;
 #else
   return a * b + c;
 #endif
 }
 
 TANDEM_INLINE v16 choose(i16 mask, v16 yes, v16 no) {
-  return reinterpret_cast<v16>((mask & reinterpret_cast<i16>(yes)) | (~mask & reinterpret_cast<i16>(no)));
+  for (int i = 0; i < kParts; ++i)
+    yes.part[i] = reinterpret_cast<float_part>((mask.part[i] & reinterpret_cast<int_part>(yes.part[i])) |
+                                               (~mask.part[i] & reinterpret_cast<int_part>(no.part[i])));
+  return yes;
+}
+
+/// `value` · 2^n, where n stands in the low bits of `shifted` (n + 1.5 · 2^23): n goes straight into the exponent.
+TANDEM_INLINE v16 scale_by_power(v16 value, v16 shifted, v16 rounding) {
+  for (int i = 0; i < kParts; ++i) {
+    const int_part n = reinterpret_cast<int_part>(shifted.part[i]) - reinterpret_cast<int_part>(rounding.part[i]);
+    value.part[i] = reinterpret_cast<float_part>(reinterpret_cast<int_part>(value.part[i]) + (n << 23));
+  }
+  return value;
 }
 
 /// Sum of the lanes in one fixed order.
@@ -83,7 +140,7 @@ TANDEM_INLINE v16 exponential(v16 x) {
   constexpr float kLowest = -87.3F;
   constexpr float kHighest = 88.3F;
   constexpr float kRounding = 12582912.0F;  // 1.5 · 2^23: adding it rounds to an integer
-  const i16 vanishes = x < splat(kLowest);
+  const i16 vanishes = splat(kLowest) > x;
   x = choose(vanishes, splat(kLowest), x);
   x = choose(x > splat(kHighest), splat(kHighest), x);
   const v16 shifted = x * splat(1.44269504088896341F) + splat(kRounding);
@@ -97,10 +154,7 @@ TANDEM_INLINE v16 exponential(v16 x) {
   p = multiply_add(p, r, splat(1.6666665459e-1F));
   p = multiply_add(p, r, splat(5.0000001201e-1F));
   p = multiply_add(p, r * r, r + splat(1.0F));
-  // The low bits of `shifted` hold n: 2^n goes straight into the exponent.
-  const i16 exponent = (reinterpret_cast<i16>(shifted) - reinterpret_cast<i16>(splat(kRounding))) << 23;
-  const v16 value = reinterpret_cast<v16>(reinterpret_cast<i16>(p) + exponent);
-  return choose(vanishes, splat(0.0F), value);
+  return choose(vanishes, splat(0.0F), scale_by_power(p, shifted, splat(kRounding)));
 }
 
 }  // namespace
