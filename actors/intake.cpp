@@ -92,10 +92,9 @@ void cancel(self_pointer self, request_id id) {
   self->send(state.scheduler, cancel_generation{id});
 }
 
-/// Ends one live request here and now, with `why`, whatever other actors still do for it.
+/// Ends a request whose streamer died: tells its client what the streamer cannot tell any more.
 void break_off(self_pointer self, request_id id, const error& why) {
   auto& state = self->state;
-  if (state.desk->encoding(id)) return refuse_encoding(state, id, why);
   const auto client = state.desk->client(id);
   std::vector<generation_event> events;
   for (const auto& choice : state.desk->unended(id)) {
@@ -127,7 +126,13 @@ void reconnect(self_pointer self, const connect_streamer& message) {
 void fail_all(self_pointer self, const fail_everything& message) {
   auto& state = self->state;
   state.closed = error{error_code::unavailable, message.message, {}};
-  for (request_id id : state.desk->live_requests()) break_off(self, id, *state.closed);
+  for (request_id id : state.desk->live_requests()) {
+    if (state.desk->encoding(id))
+      refuse_encoding(state, id, *state.closed);
+    else
+      self->send(state.scheduler, cancel_generation{id});
+  }
+  self->send(state.streamer, fail_streams{message.message, message.quit});
   if (message.quit) self->quit();
 }
 

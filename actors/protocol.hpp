@@ -32,6 +32,12 @@ struct fail_everything {
   std::string message;
   bool quit = false;
 };
+/// intake (or supervisor, when intake died) → streamer. Every open sequence ends with this error; what is committed for
+/// it afterwards is ignored. While a streamer lives, nobody else posts last events. `quit`: the actor ends afterwards.
+struct fail_streams {
+  std::string message;
+  bool quit = false;
+};
 /// scheduler → itself, every limits::kTick while there is something to watch.
 struct tick {};
 /// runtime → supervisor, for tests of supervision: kill the actor of that name as a fault would.
@@ -48,7 +54,8 @@ using drafter_actor = caf::typed_actor<caf::reacts_to<propose>>;
 using kv_allocator_actor =
     caf::typed_actor<caf::reacts_to<publish_blocks>, caf::reacts_to<release_blocks>, caf::reacts_to<lease_blocks>,
                      caf::reacts_to<match_prefix>, caf::reacts_to<adopt_blocks>>;
-using streamer_actor = caf::typed_actor<caf::reacts_to<tokens_committed>, caf::reacts_to<open_stream>>;
+using streamer_actor =
+    caf::typed_actor<caf::reacts_to<tokens_committed>, caf::reacts_to<open_stream>, caf::reacts_to<fail_streams>>;
 
 /// supervisor → scheduler and intake. Where events go from now on. A second one means the first streamer died.
 struct connect_streamer {
@@ -115,6 +122,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tandem::streams_ended)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tandem::begin_drain)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tandem::cancel_everything)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tandem::fail_everything)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tandem::fail_streams)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tandem::tick)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tandem::kill_actor)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tandem::connect_streamer)

@@ -82,6 +82,21 @@ void deliver(self_pointer self, delivery out) {
     self->send(self->state.options.metrics, std::move(out.measured));
 }
 
+void fail_all(self_pointer self, const fail_streams& message) {
+  delivery out;
+  const auto now = self->clock().now();
+  std::vector<sequence_id> ids;
+  for (const auto& [id, sequence] : self->state.open) ids.push_back(id);
+  for (const auto& id : ids) {
+    tokens_committed::entry last;
+    last.id = id;
+    last.end = finish{.reason = finish_reason::error, .message = message.message};
+    take(self->state, last, now, out);
+  }
+  deliver(self, std::move(out));
+  if (message.quit) self->quit();
+}
+
 streamer_actor::behavior_type run(self_pointer self, const std::shared_ptr<streamer_options>& options) {
   self->state.options = std::move(*options);
   return {
@@ -96,6 +111,7 @@ streamer_actor::behavior_type run(self_pointer self, const std::shared_ptr<strea
             self->state.open.try_emplace(message.id, message, self->state.options.stream_interval).second;
         TANDEM_ASSERT(fresh);
       },
+      [self](const fail_streams& message) { fail_all(self, message); },
   };
 }
 

@@ -39,9 +39,13 @@ void monitor_all(self_pointer self) {
 }
 
 void give_up(self_pointer self, const char* who) {
+  const auto& actors = self->state.actors;
+  const auto why = fmt::format("The engine stopped by an internal fault ({}); restart the server.", who);
   self->state.parts->counters->failed.store(true);
-  self->send(self->state.actors.intake,
-             fail_everything{fmt::format("The engine stopped by an internal fault ({}); restart the server.", who)});
+  if (actors.intake)
+    self->send(actors.intake, fail_everything{why});
+  else
+    self->send(actors.streamer, fail_streams{why});
 }
 
 /// The scheduler hears of the new streamer before intake does: what intake then admits is streamed by the new one.
@@ -97,7 +101,10 @@ void take_down(self_pointer self, const caf::down_msg& message) {
   if (is(message, actors.scheduler)) return give_up(self, "scheduler");
   if (is(message, actors.verifier)) return give_up(self, "verifier");
   if (is(message, actors.metrics)) return give_up(self, "metrics");
-  if (is(message, actors.intake)) return give_up(self, "intake");
+  if (is(message, actors.intake)) {
+    state.actors.intake = nullptr;
+    return give_up(self, "intake");
+  }
   give_up(self, "too many restarts");
 }
 
@@ -115,14 +122,17 @@ void kill_named(self_pointer self, const std::string& name) {
   if (name == "streamer") kill(self, actors.streamer);
   if (name == "scheduler") kill(self, actors.scheduler);
   if (name == "verifier") kill(self, actors.verifier);
+  if (name == "intake") kill(self, actors.intake);
 }
 
-/// Reverse order of spawning. Intake ends itself, after it has told every client that is still waiting.
+/// Reverse order of spawning. Intake and streamer end themselves, after they have told every client that still waits.
 void stop(self_pointer self) {
   const auto& actors = self->state.actors;
   constexpr auto reason = caf::exit_reason::user_shutdown;
-  self->send(actors.intake, fail_everything{"The server shut down before this request ended.", true});
-  self->send_exit(actors.streamer, reason);
+  if (actors.intake)
+    self->send(actors.intake, fail_everything{"The server shut down before this request ended.", true});
+  else
+    self->send_exit(actors.streamer, reason);
   for (const auto& drafter : actors.drafters) {
     if (drafter) self->send_exit(drafter, reason);
   }
