@@ -122,7 +122,7 @@ inline constexpr std::chrono::seconds kWriteTimeout{60};
 inline constexpr std::chrono::seconds kStreamPing{5};            // an SSE comment when nothing else was sent
 inline constexpr std::chrono::seconds kLingerTimeout{2};         // a refused body is read and dropped for this long
 inline constexpr std::size_t kMaxReadAheadBytes = 64u << 10;     // pipelined bytes kept while an answer is under way
-inline constexpr std::size_t kReadChunkBytes = 64u << 10;
+inline constexpr std::size_t kReadChunkBytes = 16u << 10;
 inline constexpr std::size_t kMaxIoThreads = 64;
 inline constexpr int kListenBacklog = 1024;
 inline constexpr std::size_t kMaxExternalIdBytes = 64;           // X-Request-Id and ids of WebSocket requests

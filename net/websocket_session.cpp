@@ -6,6 +6,7 @@
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/websocket/stream.hpp>
+#include <chrono>
 #include <deque>
 #include <map>
 #include <utility>
@@ -69,6 +70,7 @@ class websocket_session final : public connection, public std::enable_shared_fro
 
  private:
   void set_options();
+  void set_times(std::chrono::milliseconds handshake);
   void read();
   void on_message();
   void on_request(socket_frame frame);
@@ -88,7 +90,8 @@ class websocket_session final : public connection, public std::enable_shared_fro
   std::size_t outbox_bytes_ = 0;
   bool writing_ = false;
   bool open_ = false;
-  bool closing_ = false;  // a close frame is wanted or sent
+  bool closing_ = false;       // nothing new goes out: we or the peer want to close
+  bool close_wanted_ = false;  // by us
   bool finishing_ = false;
   websocket::close_reason close_reason_;
 };
@@ -119,14 +122,24 @@ void socket_call::on_whole(http_response response) {
 
 // --- opening ---------------------------------------------------------------------------------------------------
 
-void websocket_session::set_options() {
+void websocket_session::set_times(std::chrono::milliseconds handshake) {
   websocket::stream_base::timeout times{};
-  times.handshake_timeout = lane_.edge.options.timeouts.header;
+  times.handshake_timeout = handshake;
   times.idle_timeout = lane_.edge.options.timeouts.idle;
   times.keep_alive_pings = true;  // a live peer answers and stays, a dead one is cut
   socket_.set_option(times);
+}
+
+void websocket_session::set_options() {
+  set_times(lane_.edge.options.timeouts.header);
   socket_.read_message_max(limits::kMaxWebSocketMessageBytes);
   socket_.text(true);
+  // Beast reports the peer's close only after the connection has ended; its requests must not wait for that.
+  socket_.control_callback([this](websocket::frame_type kind, beast::string_view) {
+    if (kind != websocket::frame_type::close) return;
+    closing_ = true;
+    cancel_all();
+  });
   beast::get_lowest_layer(socket_).expires_never();
 }
 
@@ -140,6 +153,7 @@ void websocket_session::start(const http_request& upgrade) {
   socket_.async_accept(upgrade_, [self = shared_from_this()](const io_error& reason) {
     if (reason) return;  // the peer got a 400 or 426 from Beast, or is gone
     self->open_ = true;
+    self->set_times(limits::kLingerTimeout);  // from here on it bounds the closing handshake
     self->read();
     self->close_when_quiet();
   });
@@ -242,7 +256,7 @@ void websocket_session::write_next() {
                         });
     return;
   }
-  if (!closing_) return close_when_quiet();
+  if (!close_wanted_) return close_when_quiet();
   writing_ = true;  // nothing goes behind a close frame
   socket_.async_close(close_reason_, [self = shared_from_this()](const io_error&) { self->abort(); });
 }
@@ -250,6 +264,7 @@ void websocket_session::write_next() {
 void websocket_session::close(websocket::close_code code, std::string reason) {
   if (closing_) return;
   closing_ = true;
+  close_wanted_ = true;
   close_reason_ = {code, reason};
   cancel_all();
   write_next();

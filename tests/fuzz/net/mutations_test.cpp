@@ -24,7 +24,8 @@ TEST(request_parsers, survive_mutated_requests) {
   std::mt19937 random(20240607);
   const auto below = [&](std::size_t bound) { return random() % bound; };
   for (int round = 0; round < 60'000; ++round) {
-    std::string input = static_cast<char>(below(7)) + kSeeds[below(std::size(kSeeds))];
+    std::string input(1, static_cast<char>(below(7)));
+    input += kSeeds[below(std::size(kSeeds))];
     for (std::size_t edits = below(6); edits > 0; --edits) {
       const std::size_t at = below(input.size());
       switch (below(4)) {
@@ -40,7 +41,7 @@ TEST(request_parsers, survive_mutated_requests) {
         default:
           input.insert(at, 1, "\"\\{}[],:0-.eu"[below(13)]);
       }
-      if (input.empty()) input = "x";
+      if (input.empty()) input.push_back('x');
     }
     LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(input.data()), input.size());
   }
