@@ -1,7 +1,6 @@
 #include "core/kv/block_allocator.hpp"
 
 #include <algorithm>
-#include <ranges>
 
 #include "config/limits.hpp"
 #include "core/assert.hpp"
@@ -116,7 +115,7 @@ void block_allocator::release(const release_blocks& request) {
   if (request.pool_gen != impl_->pool_gen) return;
   // Backwards: a sequence's last blocks become the least recently used, so a chain is evicted from its end and what is
   // left of it can still be found.
-  for (const block_id block : std::views::reverse(request.blocks)) impl_->release(block);
+  for (auto block = request.blocks.rbegin(); block != request.blocks.rend(); ++block) impl_->release(*block);
   impl_->assert_conserved();
 }
 

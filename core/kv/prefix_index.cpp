@@ -39,7 +39,8 @@ prefix_index::place prefix_index::below(block_id block) const {
 bool prefix_index::holds(block_id block, const place& where, std::span<const token_id> tokens) const {
   const entry& candidate = at(block);
   return candidate.content != kNoContent && candidate.where.parent == where.parent &&
-         candidate.where.salt == where.salt && std::ranges::equal(*candidate.tokens, tokens);
+         candidate.where.salt == where.salt &&
+         std::equal(candidate.tokens->begin(), candidate.tokens->end(), tokens.begin(), tokens.end());
 }
 
 block_id prefix_index::find(const place& where, std::span<const token_id> tokens) const {

@@ -16,7 +16,8 @@
 namespace tandem {
 
 /// Applies repetition, frequency and presence penalties (vLLM's formulas), logit_bias, allowed_token_ids and the
-/// min_tokens ban to `logits` in place. `output_index`: 0 for the first generated token. NaN becomes -inf.
+/// min_tokens ban to `logits` in place. The bias comes first (it is added to the raw logits), bans come last.
+/// `output_index`: 0 for the first generated token. NaN becomes -inf.
 void apply_penalties(std::span<float> logits, const sampling_params& params, const token_counts& counts,
                      std::int32_t output_index);
 /// Whether apply_penalties would change anything for these parameters at this index.

@@ -149,7 +149,8 @@ TEST(block_allocator, hangs_children_of_a_second_copy_under_the_first) {
 
 TEST(block_allocator, ignores_other_pool_generations_and_blocks_behind_unknown_parents) {
   block_allocator allocator(options_with(4), 5);
-  const auto b = allocator.lease({2}).blocks;
+  EXPECT_TRUE(allocator.lease({2, 4}).blocks.empty());
+  const auto b = allocator.lease({2, 5}).blocks;
   allocator.publish(one(b[0], kNoBlock, {1, 2}));  // generation 1
   allocator.release({4, b});
   EXPECT_EQ(allocator.count().held, 2);
