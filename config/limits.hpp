@@ -37,6 +37,14 @@ inline constexpr std::size_t kMaxTemplateBytes = 1 << 20;        // source of a 
 inline constexpr std::size_t kMaxTemplateSteps = 20'000'000;     // statements and expressions evaluated in one render
 inline constexpr std::size_t kMaxTemplateOutputBytes = 64u << 20;
 inline constexpr std::size_t kMaxTemplateDepth = 128;            // nesting of the parser and of calls
+inline constexpr std::size_t kMaxTemplateMemoryBytes = 256u << 20;  // values alive at once in one render
+inline constexpr std::size_t kMaxTemplateCallDepth = 512;        // nested evaluations in one render
+inline constexpr std::size_t kMaxTemplateRange = 1'000'000;      // items of range()
+inline constexpr std::size_t kMaxTemplateJsonDepth = 96;         // nesting of messages, tools and made values
+inline constexpr std::size_t kMaxTokenizerJsonDepth = 64;
+inline constexpr std::size_t kMaxCachedWords = 1 << 14;          // word → ids, of one encode call
+inline constexpr std::uint32_t kMaxPatternSteps = 200'000'000;   // PCRE2 match limit of one word
+inline constexpr std::uint32_t kMaxPatternHeapKiB = 512u << 10;
 inline constexpr std::size_t kMaxTokenizerJsonBytes = 256u << 20;
 inline constexpr std::size_t kMaxEncodeBytes = 64u << 20;        // one text to encode
 
@@ -48,6 +56,17 @@ inline constexpr std::size_t kMaxTensorDimensions = 4;
 inline constexpr std::size_t kMaxSafetensorsHeaderBytes = 100u << 20;
 inline constexpr std::int32_t kMaxLayers = 1024;
 inline constexpr std::int32_t kMaxHidden = 1 << 16;
+inline constexpr std::int32_t kMaxIntermediate = 1 << 20;
+inline constexpr std::int32_t kMaxHeads = 1024;
+inline constexpr std::int32_t kMaxHeadDim = 1024;
+inline constexpr std::size_t kMaxMetadataKeyBytes = 65'535;      // the GGUF specification's own bound
+inline constexpr std::size_t kMaxTensorNameBytes = 1024;
+inline constexpr int kMaxMetadataArrayDepth = 4;
+inline constexpr std::uint32_t kMaxTensorAlignment = 1 << 16;    // bytes
+inline constexpr std::size_t kMaxConfigJsonBytes = 16u << 20;    // config.json and its like
+inline constexpr std::size_t kMaxShardIndexBytes = 64u << 20;    // model.safetensors.index.json
+inline constexpr std::size_t kMaxShards = 4096;
+inline constexpr std::size_t kMaxModelJsonDepth = 32;
 
 // --- gpu --------------------------------------------------------------------------------------------------------
 inline constexpr std::size_t kMaxComputeThreads = 256;

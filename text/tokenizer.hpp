@@ -21,7 +21,8 @@ class tokenizer {
   static result<std::shared_ptr<const tokenizer>> make(tokenizer_spec spec);
   ~tokenizer();
 
-  /// Special and user-defined tokens are recognised only where they lie wholly inside one trusted range.
+  /// Control tokens are recognised only where they lie wholly inside one trusted range. User-defined tokens are text
+  /// like any other (they cannot forge a role or an end) and recognised everywhere, as the reference tokenizers do.
   /// Time is linear in the text up to a logarithm, also for long runs of one character. Invalid UTF-8 becomes U+FFFD.
   /// Errors: too_large (limits::kMaxEncodeBytes).
   result<std::vector<token_id>> encode(const prompt_text& prompt) const;
