@@ -1,0 +1,85 @@
+#pragma once
+/// quantize_row and round_row, for every instruction set: plain loops that the compiler turns into the set's vectors.
+///
+/// Computes:   int8: per 32 inputs scale = max|x| / 127, quants = x · (127 / max|x|), half to even; bf16: nearest even.
+/// Shapes and layout: one row in, one row out, see activation_block.
+/// Mapping:    32 inputs at a time.
+/// Requires:   the default rounding mode.
+/// Cost:       a few operations per input.
+/// Accuracy:   integers and single float operations only: the same bits on every instruction set. A block with a NaN or
+///             infinity becomes scale NaN; a block with max|x| < 1e-35 becomes zero.
+/// Tested by:  tests/gpu/kernels.
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "gpu/host/packed_layout.hpp"
+
+namespace tandem::gpu::host {
+namespace {
+
+/// Largest |x| of the block as bits: they order like the numbers, infinity and NaN on top.
+inline std::uint32_t largest_magnitude(const float* x) {
+  std::uint32_t bits[kBlockInputs];
+  std::memcpy(bits, x, sizeof bits);
+  std::uint32_t largest = 0;
+  for (int k = 0; k < kBlockInputs; ++k) {
+    const std::uint32_t magnitude = bits[k] & 0x7FFFFFFFU;
+    largest = magnitude > largest ? magnitude : largest;
+  }
+  return largest;
+}
+
+/// Sets quants and sums for finite inputs scaled to ±127.
+inline void fill_quants(const float* x, float inverse, activation_block& out) {
+  constexpr float kRounder =
+      12582912.0F;  // 1.5 · 2^23: adding it rounds half to even and leaves the integer in the bits
+  constexpr std::int32_t kRounderBits = 0x4B400000;
+  float shifted[kBlockInputs];
+  for (int k = 0; k < kBlockInputs; ++k) shifted[k] = x[k] * inverse + kRounder;
+  std::int32_t values[kBlockInputs];
+  std::memcpy(values, shifted, sizeof values);
+  std::int32_t low = 0;
+  std::int32_t high = 0;
+  for (int k = 0; k < kBlockInputs; ++k) values[k] -= kRounderBits;
+  for (int k = 0; k < 16; ++k) low += values[k];
+  for (int k = 16; k < kBlockInputs; ++k) high += values[k];
+  for (int k = 0; k < kBlockInputs; ++k) out.quants[k] = static_cast<std::int8_t>(values[k]);
+  out.negative_low = -low;
+  out.negative_sum = -(low + high);
+}
+
+inline void quantize_row(const float* input, std::int32_t columns, activation_block* out) {
+  constexpr std::uint32_t kInfinity = 0x7F800000U;
+  constexpr float kSmallest = 1e-35F;  // below it 127 / max could overflow
+  for (std::int32_t k = 0; k < columns; k += kBlockInputs, ++out) {
+    const std::uint32_t bits = largest_magnitude(input + k);
+    float largest = 0;
+    std::memcpy(&largest, &bits, sizeof largest);
+    std::memset(out, 0, sizeof *out);
+    if (bits >= kInfinity) {
+      const std::uint32_t quiet_nan = 0x7FC00000U;
+      std::memcpy(&out->scale, &quiet_nan, sizeof quiet_nan);
+      out->scaled_sum = out->scale;
+    } else if (largest >= kSmallest) {
+      out->scale = largest / 127.0F;
+      fill_quants(input + k, 127.0F / largest, *out);
+      out->scaled_sum = out->scale * static_cast<float>(-out->negative_sum);
+    }
+  }
+}
+
+inline void round_row(const float* input, std::int32_t columns, std::uint16_t* out) {
+  for (std::int32_t k = 0; k < columns; ++k) {
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, input + k, sizeof bits);
+    const bool is_nan = (bits & 0x7FFFFFFFU) > 0x7F800000U;
+    const std::uint32_t rounded = (bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16;
+    out[k] = static_cast<std::uint16_t>(is_nan ? (bits >> 16) | 0x40U : rounded);
+  }
+  if (columns % 2 != 0) out[columns] = 0;
+}
+
+}  // namespace
+}  // namespace tandem::gpu::host

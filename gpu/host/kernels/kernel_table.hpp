@@ -1,0 +1,44 @@
+#pragma once
+/// The kernels of one instruction set, as function pointers: the place where run-time dispatch happens.
+/// A new instruction set (AMX) is one more file that fills a table, and a line in kernels_for().
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "gpu/host/packed_layout.hpp"
+
+namespace tandem::gpu::host {
+
+/// One tile times `rows` input rows: out[row · out_stride + n], n < outputs.
+struct matmul_task {
+  const std::byte* tile;     ///< packed weights, 64-byte aligned
+  std::int64_t blocks;       ///< along k
+  const std::byte* input;    ///< row 0 of the activations
+  std::size_t input_stride;  ///< bytes from row to row
+  std::int32_t rows;         ///< ≥ 1
+  float* out;                ///< row 0, first output of the tile
+  std::int64_t out_stride;   ///< floats from row to row
+  std::int32_t outputs;      ///< 1..16, fewer than 16 at a part's end
+};
+
+using matmul_function = void (*)(const matmul_task& task);
+
+struct kernel_table {
+  std::array<matmul_function, kPackedFormats> matmul;  ///< indexed by packed_format
+  /// Reads `columns` (a multiple of 32) values, writes columns / 32 blocks.
+  void (*quantize_row)(const float* input, std::int32_t columns, activation_block* out);
+  /// Writes `columns` bf16, and one zero more when columns is odd.
+  void (*round_row)(const float* input, std::int32_t columns, std::uint16_t* out);
+};
+
+const kernel_table& portable_kernels();
+#if defined(TANDEM_X86_KERNELS)
+const kernel_table& avx2_kernels();
+const kernel_table& avx512_kernels();
+#endif
+
+/// The kernels that serve `set`; the machine must offer it.
+const kernel_table& kernels_for(isa set);
+
+}  // namespace tandem::gpu::host

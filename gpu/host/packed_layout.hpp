@@ -1,0 +1,99 @@
+#pragma once
+/// The byte layouts of packed weights, shared by the packer and the kernels.
+///
+/// A tile is 16 consecutive outputs n of one part, all its inputs k, in the order the kernel streams them.
+///
+///   int8 kinds: units, each [header][plane of block 0][plane of block 1]…; a block is 32 inputs. The last unit of a
+///   row may hold fewer planes, never a smaller header. Every part of a unit starts at a multiple of 64 bytes.
+///     header  half       2 blocks: 16 × fp16 scale each
+///             half_min   1 block:  16 × fp16 scale, 16 × fp16 minimum
+///             super_min  8 blocks: 16 × fp16 d, 16 × fp16 −dmin, then per block 16 × u8 scale, 16 × u8 minimum
+///             super16    8 blocks: 16 × fp16 d, 32 bytes unused, then per block 2 × 16 × i8 scale (16 inputs each)
+///     plane   byte       8 rows of 64 B: row j, byte 4n+i = q(n, 4j+i)
+///             nibble     4 rows of 64 B: row j, byte 4n+i = q(n, 4j+i) | q(n, 16+4j+i) << 4
+///             six        nibble, then 2 rows of 64 B: row p, byte 4n+i, bits 2s..2s+1 = q(n, 16p+4s+i) >> 4
+///   bf16: per pair of inputs 16 × 2 bf16 (64 B). fp32: per input 16 × fp32 (64 B).
+///
+/// Outputs beyond the part's rows are zero.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "gpu/host/packed_matrix.hpp"
+
+namespace tandem::gpu::host {
+
+inline constexpr std::int32_t kTileOutputs = 16;
+inline constexpr std::int32_t kBlockInputs = 32;
+inline constexpr std::size_t kCacheLine = 64;
+
+enum class packed_format : std::uint8_t {
+  nibble_half,       ///< Q4_0, value (q − 8)·scale
+  nibble_half_min,   ///< Q4_1, value q·scale + minimum
+  nibble_super_min,  ///< Q4_K
+  byte_half,         ///< Q8_0, Q5_0: value (q − 128)·scale
+  byte_half_min,     ///< Q5_1
+  byte_super_min,    ///< Q5_K
+  six_super16,       ///< Q6_K: value (q − 32)·scale
+  bf16,
+  fp32,
+};
+inline constexpr std::size_t kPackedFormats = 9;
+
+/// Sizes in bytes. For bf16 and fp32 a "block" is one 64-byte row of a tile.
+struct format_layout {
+  std::size_t header_bytes;
+  std::size_t plane_bytes;
+  std::int32_t blocks_per_unit;
+  std::int32_t inputs_per_block;
+  activation_kind input;
+};
+
+constexpr format_layout layout_of(packed_format format) {
+  switch (format) {
+    case packed_format::nibble_half:
+      return {64, 256, 2, kBlockInputs, activation_kind::int8};
+    case packed_format::nibble_half_min:
+      return {64, 256, 1, kBlockInputs, activation_kind::int8};
+    case packed_format::nibble_super_min:
+      return {320, 256, 8, kBlockInputs, activation_kind::int8};
+    case packed_format::byte_half:
+      return {64, 512, 2, kBlockInputs, activation_kind::int8};
+    case packed_format::byte_half_min:
+      return {64, 512, 1, kBlockInputs, activation_kind::int8};
+    case packed_format::byte_super_min:
+      return {320, 512, 8, kBlockInputs, activation_kind::int8};
+    case packed_format::six_super16:
+      return {320, 384, 8, kBlockInputs, activation_kind::int8};
+    case packed_format::bf16:
+      return {0, 64, 1, 2, activation_kind::bf16};
+    case packed_format::fp32:
+      break;
+  }
+  return {0, 64, 1, 1, activation_kind::fp32};
+}
+
+/// Blocks of one row of `columns` inputs, the last one padded.
+constexpr std::int64_t blocks_of(packed_format format, std::int64_t columns) {
+  const std::int64_t inputs = layout_of(format).inputs_per_block;
+  return (columns + inputs - 1) / inputs;
+}
+
+constexpr std::size_t tile_bytes(packed_format format, std::int64_t columns) {
+  const format_layout layout = layout_of(format);
+  const auto blocks = static_cast<std::size_t>(blocks_of(format, columns));
+  const auto per_unit = static_cast<std::size_t>(layout.blocks_per_unit);
+  return (blocks + per_unit - 1) / per_unit * layout.header_bytes + blocks * layout.plane_bytes;
+}
+
+/// 32 inputs of one row as int8, x ≈ scale · quants. A row that holds a NaN or infinity in a block has scale NaN there.
+struct activation_block {
+  std::int8_t quants[kBlockInputs];
+  float scale;
+  float scaled_sum;           ///< scale · Σ quants
+  std::int32_t negative_sum;  ///< −Σ quants: with a zero point z the dot starts at z · negative_sum
+  std::int32_t negative_low;  ///< −Σ of the first 16
+};
+static_assert(sizeof(activation_block) == 48);
+
+}  // namespace tandem::gpu::host

@@ -1,0 +1,220 @@
+#include "gpu/host/packed_matrix.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <new>
+#include <vector>
+
+#include "config/limits.hpp"
+#include "core/assert.hpp"
+#include "gpu/host/activations.hpp"
+#include "gpu/host/aligned_bytes.hpp"
+#include "gpu/host/kernels/kernel_table.hpp"
+#include "gpu/host/packed_layout.hpp"
+#include "gpu/host/source_block.hpp"
+#include "gpu/host/tile_packer.hpp"
+
+namespace tandem::gpu::host {
+namespace {
+
+/// The rows of one source tensor, all in one format.
+struct matrix_part {
+  packed_format format = packed_format::fp32;
+  std::int64_t rows = 0;
+  std::int64_t first_output = 0;
+  std::int32_t first_tile = 0;
+  std::int32_t tiles = 0;
+  std::size_t tile_bytes = 0;
+  std::size_t offset = 0;  ///< of its first tile
+};
+
+packed_format wanted_format(const model::tensor& weight, packing how) {
+  switch (how) {
+    case packing::native:
+      return native_format(weight.kind);
+    case packing::bf16:
+      return packed_format::bf16;
+    case packing::fp32:
+      break;
+  }
+  return packed_format::fp32;
+}
+
+/// One input form for all parts: the most precise one any of them needs.
+activation_kind common_input(std::span<const model::tensor* const> weights, packing how) {
+  auto kind = activation_kind::int8;
+  for (const model::tensor* weight : weights) {
+    const activation_kind needs = layout_of(wanted_format(*weight, how)).input;
+    if (needs == activation_kind::fp32) return needs;
+    if (needs == activation_kind::bf16) kind = needs;
+  }
+  return kind;
+}
+
+packed_format part_format(const model::tensor& weight, activation_kind input) {
+  if (input == activation_kind::fp32) return packed_format::fp32;
+  if (input == activation_kind::bf16) return packed_format::bf16;
+  return native_format(weight.kind);
+}
+
+result<void> check(std::span<const model::tensor* const> weights) {
+  if (weights.empty()) return fail(error_code::unsupported, "A matrix needs at least one weight tensor.");
+  for (const model::tensor* weight : weights) {
+    const bool fits =
+        weight->rows > 0 && weight->columns > 0 && weight->columns <= limits::kMaxMatrixColumns &&
+        weight->columns == weights[0]->columns && weight->columns % model::traits(weight->kind).block_elements == 0 &&
+        weight->data.size() == static_cast<std::size_t>(weight->rows) * row_bytes(weight->kind, weight->columns);
+    if (fits) continue;
+    return fail(error_code::unsupported,
+                "Tensor '" + weight->name + "' in " + weight->file + " (" + std::to_string(weight->rows) + " x " +
+                    std::to_string(weight->columns) +
+                    ") does not have the size its kind and neighbours ask for; convert the model again.",
+                weight->file);
+  }
+  return {};
+}
+
+/// Rows whose activations (about half of the level-2 cache) stay close while the tiles stream past.
+std::int32_t rows_per_pass(std::size_t row_stride) {
+  constexpr std::size_t kNearBytes = 512U << 10;
+  constexpr std::int32_t kGroup = 8;
+  const auto rows = static_cast<std::int32_t>(kNearBytes / row_stride) / kGroup * kGroup;
+  return std::max(rows, kGroup);
+}
+
+}  // namespace
+
+struct packed_matrix::impl {
+  std::vector<matrix_part> parts;
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::int32_t tiles = 0;
+  std::size_t bytes = 0;
+  activation_kind input = activation_kind::fp32;
+  const kernel_table* kernels = nullptr;
+  weight_bytes memory;
+
+  void add(const model::tensor& weight) {
+    matrix_part part;
+    part.format = part_format(weight, input);
+    part.rows = weight.rows;
+    part.first_output = rows;
+    part.first_tile = tiles;
+    part.tiles = static_cast<std::int32_t>((weight.rows + kTileOutputs - 1) / kTileOutputs);
+    part.tile_bytes = tile_bytes(part.format, columns);
+    part.offset = bytes;
+    rows += part.rows;
+    tiles += part.tiles;
+    bytes += part.tile_bytes * static_cast<std::size_t>(part.tiles);
+    parts.push_back(part);
+  }
+
+  const matrix_part& part_of_tile(std::int32_t tile) const {
+    const auto after = std::upper_bound(parts.begin(), parts.end(), tile,
+                                        [](std::int32_t t, const matrix_part& part) { return t < part.first_tile; });
+    return *(after - 1);
+  }
+
+  std::byte* tile_at(const matrix_part& part, std::int32_t tile) const {
+    return memory.get() + part.offset + part.tile_bytes * static_cast<std::size_t>(tile - part.first_tile);
+  }
+
+  void multiply_tile(const activations::impl& x, std::int32_t row, std::int32_t rows_now, std::int32_t tile, float* out,
+                     std::int64_t out_stride) const {
+    const matrix_part& part = part_of_tile(tile);
+    const std::int64_t local = std::int64_t{tile - part.first_tile} * kTileOutputs;
+    matmul_task task;
+    task.tile = tile_at(part, tile);
+    task.blocks = blocks_of(part.format, columns);
+    task.input = x.bytes.get() + static_cast<std::size_t>(row) * x.stride;
+    task.input_stride = x.stride;
+    task.rows = rows_now;
+    task.out = out + row * out_stride + part.first_output + local;
+    task.out_stride = out_stride;
+    task.outputs = static_cast<std::int32_t>(std::min<std::int64_t>(kTileOutputs, part.rows - local));
+    kernels->matmul[static_cast<std::size_t>(part.format)](task);
+  }
+};
+
+packed_matrix::packed_matrix() = default;
+packed_matrix::~packed_matrix() = default;
+packed_matrix::packed_matrix(packed_matrix&&) noexcept = default;
+packed_matrix& packed_matrix::operator=(packed_matrix&&) noexcept = default;
+
+result<packed_matrix> packed_matrix::pack(std::span<const model::tensor* const> weights, packing how, isa set,
+                                          const parallel_for& parallel) {
+  if (const auto checked = check(weights); !checked) return tl::unexpected<error>(checked.error());
+  packed_matrix matrix;
+  matrix.impl_ = std::make_unique<impl>();
+  impl& self = *matrix.impl_;
+  self.columns = weights[0]->columns;
+  self.input = common_input(weights, how);
+  self.kernels = &kernels_for(set);
+  for (const model::tensor* weight : weights) self.add(*weight);
+  self.memory = allocate_weights(self.bytes);
+  if (!self.memory) {
+    return fail(error_code::io, "No memory for tensor '" + weights[0]->name + "': packing it needs " +
+                                    std::to_string((self.bytes >> 20) + 1) +
+                                    " MiB; free memory or use a smaller model.");
+  }
+  std::atomic<bool> complete{true};
+  parallel(self.tiles, [&](std::int64_t begin, std::int64_t end) {
+    try {
+      for (auto tile = static_cast<std::int32_t>(begin); tile < static_cast<std::int32_t>(end); ++tile) {
+        const matrix_part& part = self.part_of_tile(tile);
+        const auto source = static_cast<std::size_t>(&part - self.parts.data());
+        const std::int64_t first_row = std::int64_t{tile - part.first_tile} * kTileOutputs;
+        pack_tile(part.format, *weights[source], first_row, self.tile_at(part, tile));
+      }
+    } catch (const std::bad_alloc&) {
+      complete = false;
+    }
+  });
+  if (!complete) return fail(error_code::io, "No memory while packing tensor '" + weights[0]->name + "'; free memory.");
+  return matrix;
+}
+
+std::int64_t packed_matrix::rows() const {
+  return impl_ ? impl_->rows : 0;
+}
+std::int64_t packed_matrix::columns() const {
+  return impl_ ? impl_->columns : 0;
+}
+std::size_t packed_matrix::bytes() const {
+  return impl_ ? impl_->bytes : 0;
+}
+activation_kind packed_matrix::wants() const {
+  return impl_ ? impl_->input : activation_kind::fp32;
+}
+std::int32_t packed_matrix::tiles() const {
+  return impl_ ? impl_->tiles : 0;
+}
+
+void packed_matrix::multiply(const activations& x, std::int32_t m, std::int32_t tile_begin, std::int32_t tile_end,
+                             float* out, std::int64_t out_stride) const {
+  TANDEM_ASSERT(impl_ != nullptr);
+  const activations::impl& input = x.data();
+  TANDEM_ASSERT(input.kind == impl_->input && input.columns == impl_->columns);
+  TANDEM_ASSERT(m >= 1 && m <= input.max_rows);
+  TANDEM_ASSERT(tile_begin >= 0 && tile_begin <= tile_end && tile_end <= impl_->tiles);
+  const std::int32_t pass = rows_per_pass(input.stride);
+  for (std::int32_t row = 0; row < m; row += pass) {
+    const std::int32_t rows_now = std::min(pass, m - row);
+    for (std::int32_t tile = tile_begin; tile < tile_end; ++tile) {
+      impl_->multiply_tile(input, row, rows_now, tile, out, out_stride);
+    }
+  }
+}
+
+void packed_matrix::row(std::int64_t index, float* out) const {
+  TANDEM_ASSERT(impl_ != nullptr && index >= 0 && index < impl_->rows);
+  for (const matrix_part& part : impl_->parts) {
+    const std::int64_t local = index - part.first_output;
+    if (local >= part.rows) continue;
+    const auto tile = part.first_tile + static_cast<std::int32_t>(local / kTileOutputs);
+    const auto lane = static_cast<std::int32_t>(local % kTileOutputs);
+    return unpack_row(part.format, impl_->tile_at(part, tile), lane, impl_->columns, out);
+  }
+}
+
+}  // namespace tandem::gpu::host

@@ -1,0 +1,21 @@
+#pragma once
+/// Writes one tile of a packed matrix and reads rows back out of it.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "gpu/host/packed_layout.hpp"
+#include "model/model.hpp"
+
+namespace tandem::gpu::host {
+
+/// The format that keeps `kind` as the file has it (f16 becomes bf16).
+packed_format native_format(model::tensor_kind kind);
+
+/// Packs rows [first_row, first_row + 16) of `weight`, fewer at its end, into `tile` of tile_bytes(format, columns).
+void pack_tile(packed_format format, const model::tensor& weight, std::int64_t first_row, std::byte* tile);
+
+/// Output `lane` of a tile as numbers: exactly what the kernels multiply with.
+void unpack_row(packed_format format, const std::byte* tile, std::int32_t lane, std::int64_t columns, float* out);
+
+}  // namespace tandem::gpu::host

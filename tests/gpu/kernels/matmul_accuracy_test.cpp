@@ -1,0 +1,161 @@
+/// Kernels against double precision. Tolerances are bounds from the number formats, not from what was observed.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "gpu/host/bf16.hpp"
+#include "gpu/reference/matmul_reference.hpp"
+#include "made_tensor.hpp"
+#include "model/half.hpp"
+
+namespace tandem::gpu::host {
+namespace {
+
+using model::tensor_kind;
+
+/// The inputs as the kernel sees them, back as numbers: isolates the kernel from the rounding of its inputs.
+std::vector<float> as_seen(activation_kind kind, const std::vector<float>& inputs) {
+  std::vector<float> out = inputs;
+  if (kind == activation_kind::bf16) {
+    for (float& value : out) value = model::bfloat16_to_float(float_to_bf16(value));
+  }
+  if (kind != activation_kind::int8) return out;
+  for (std::size_t block = 0; block < out.size(); block += 32) {
+    float largest = 0;
+    for (std::size_t k = 0; k < 32; ++k) largest = std::max(largest, std::abs(inputs[block + k]));
+    if (largest == 0) continue;
+    const float inverse = 127.0F / largest;
+    for (std::size_t k = 0; k < 32; ++k)
+      out[block + k] = std::nearbyint(inputs[block + k] * inverse) * (largest / 127.0F);
+  }
+  return out;
+}
+
+/// `slack`: roundings of size 2^-24 an output may collect, relative to Σ|x·w|.
+void expect_close(const packed_matrix& matrix, isa set, const std::vector<float>& weights,
+                  const std::vector<float>& inputs, std::int32_t rows, double slack, const std::string& what) {
+  const std::vector<float> seen = as_seen(matrix.wants(), inputs);
+  std::vector<double> exact(static_cast<std::size_t>(rows * matrix.rows()));
+  std::vector<double> magnitude(exact.size());
+  reference::matmul_reference(seen, weights, matrix.columns(), exact, magnitude);
+  const std::vector<float> out = product(matrix, set, inputs, rows);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const double bound = slack * 0x1p-24 * magnitude[i] + 1e-37;
+    ASSERT_LE(std::abs(double{out[i]} - exact[i]), bound) << what << " element " << i << " exact " << exact[i];
+  }
+}
+
+std::int32_t smallest_columns(tensor_kind kind) {
+  return std::max(32, model::traits(kind).block_elements);
+}
+
+std::vector<float> rows_of(const packed_matrix& matrix) {
+  std::vector<float> out(static_cast<std::size_t>(matrix.rows() * matrix.columns()));
+  for (std::int64_t row = 0; row < matrix.rows(); ++row) matrix.row(row, out.data() + row * matrix.columns());
+  return out;
+}
+
+class matmul_accuracy : public testing::TestWithParam<isa> {};
+
+TEST_P(matmul_accuracy, of_every_kind_meets_the_bound_of_its_summation) {
+  for (const tensor_kind kind : kAllKinds) {
+    for (const std::int32_t columns : {smallest_columns(kind), 7 * smallest_columns(kind), 1536}) {
+      const made_tensor made(kind, 21, columns, 17);
+      const packed_matrix matrix = packed({&made.weight}, packing::native, GetParam());
+      // A minimum may cancel most of the products, so bounds are in the larger terms: four times the magnitude.
+      expect_close(matrix, GetParam(), rows_of(matrix), made_inputs(5, columns, 19), 5, 4.0 * columns + 64,
+                   made.weight.name + " columns " + std::to_string(columns));
+    }
+  }
+}
+
+TEST_P(matmul_accuracy, of_bf16_and_fp32_packing_meets_the_bound_for_odd_columns) {
+  for (const std::int32_t columns : {1, 2, 33, 577}) {
+    const made_tensor made(tensor_kind::f32, 21, columns, 23);
+    for (const packing how : {packing::bf16, packing::fp32}) {
+      const packed_matrix matrix = packed({&made.weight}, how, GetParam());
+      expect_close(matrix, GetParam(), rows_of(matrix), made_inputs(5, columns, 29), 5, columns + 8, "columns");
+    }
+  }
+}
+
+TEST_P(matmul_accuracy, of_int8_inputs_is_within_one_percent_of_exact_inputs) {
+  for (const tensor_kind kind : {tensor_kind::q4_1, tensor_kind::q4_k, tensor_kind::q6_k, tensor_kind::q8_0}) {
+    const made_tensor made(kind, 64, 1536, 31);
+    const packed_matrix matrix = packed({&made.weight}, packing::native, GetParam());
+    const std::vector<float> inputs = made_inputs(8, 1536, 37);
+    std::vector<double> exact(8 * 64);
+    std::vector<double> magnitude(exact.size());
+    reference::matmul_reference(inputs, made.values(), 1536, exact, magnitude);
+    const std::vector<float> out = product(matrix, GetParam(), inputs, 8);
+    double error = 0;
+    double size = 0;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      error += (out[i] - exact[i]) * (out[i] - exact[i]);
+      size += exact[i] * exact[i];
+    }
+    EXPECT_LE(std::sqrt(error / size), 0.01) << made.weight.name;
+  }
+}
+
+TEST_P(matmul_accuracy, is_exact_for_saturated_inputs_and_weights) {
+  // Largest magnitudes everywhere, in both signs: where 16-bit intermediate sums would overflow.
+  for (const tensor_kind kind : {tensor_kind::q4_0, tensor_kind::q5_1, tensor_kind::q6_k, tensor_kind::q8_0}) {
+    for (const int fill : {0x00, 0xFF, 0x80, 0x7F}) {
+      made_tensor made(kind, 16, 256, 41);
+      const auto block = static_cast<std::size_t>(model::traits(kind).block_bytes);
+      for (std::size_t i = 0; i < made.bytes.size(); ++i) {
+        const bool is_quant = kind == tensor_kind::q6_k ? i % block < 192 : i % block >= 4;
+        if (is_quant) made.bytes[i] = static_cast<std::byte>(fill);
+      }
+      const packed_matrix matrix = packed({&made.weight}, packing::native, GetParam());
+      for (const float value : {127.0F, -127.0F}) {
+        const std::vector<float> inputs(256, value);
+        expect_close(matrix, GetParam(), rows_of(matrix), inputs, 1, 256, made.weight.name + std::to_string(fill));
+      }
+    }
+  }
+}
+
+TEST_P(matmul_accuracy, of_zero_inputs_is_zero) {
+  for (const tensor_kind kind : kAllKinds) {
+    const made_tensor made(kind, 21, 256, 43);
+    const packed_matrix matrix = packed({&made.weight}, packing::native, GetParam());
+    for (const float out : product(matrix, GetParam(), std::vector<float>(512, 0.0F), 2)) EXPECT_EQ(out, 0.0F);
+  }
+}
+
+TEST_P(matmul_accuracy, of_denormal_inputs_stays_finite_and_tiny) {
+  for (const tensor_kind kind : kAllKinds) {
+    const made_tensor made(kind, 21, 256, 47);
+    const packed_matrix matrix = packed({&made.weight}, packing::native, GetParam());
+    std::vector<float> inputs(256, std::numeric_limits<float>::denorm_min());
+    inputs[3] = -1e-39F;
+    for (const float out : product(matrix, GetParam(), inputs, 1)) EXPECT_LE(std::abs(out), 1e-33F);
+  }
+}
+
+TEST_P(matmul_accuracy, keeps_a_large_and_a_small_block_apart) {
+  // One block's scale must not reach the next: 1e30 in block 0 of a weight row that is zero there.
+  made_tensor made(tensor_kind::f32, 16, 64, 53);
+  std::memset(made.bytes.data(), 0, made.bytes.size());
+  for (std::size_t n = 0; n < 16; ++n) {
+    const float one = 1.0F;
+    std::memcpy(made.bytes.data() + (n * 64 + 40) * 4, &one, 4);
+  }
+  std::vector<float> inputs(64, 0.0F);
+  inputs[0] = 1e30F;
+  inputs[40] = 0.5F;
+  const packed_matrix matrix = packed({&made.weight}, packing::native, GetParam());
+  for (const float out : product(matrix, GetParam(), inputs, 1)) EXPECT_EQ(out, 0.5F);
+}
+
+INSTANTIATE_TEST_SUITE_P(on, matmul_accuracy, testing::ValuesIn(offered_isas()),
+                         [](const auto& test) { return std::string(isa_name(test.param)); });
+
+}  // namespace
+}  // namespace tandem::gpu::host
