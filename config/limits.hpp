@@ -76,6 +76,9 @@ inline constexpr std::chrono::milliseconds kTicketExpiry{200};   // a verify ste
 inline constexpr std::size_t kWeightChunkBytes = 16u << 20;      // small matrices share huge pages of this many bytes
 inline constexpr std::int64_t kMaxMatrixColumns = 1 << 18;        // inputs of one weight matrix
 inline constexpr std::int32_t kAttentionPartition = 256;         // positions; fixed, never a function of the batch
+inline constexpr std::int32_t kMaxLogitRows = 64;              // rows of logits held at once; a run of drafts fits
+inline constexpr std::uint64_t kDefaultKvBytes = 4ull << 30;     // for target and draft together, at most
+inline constexpr std::uint64_t kKvPercentOfAvailable = 40;       // of the memory that is left after loading
 
 // --- actors -----------------------------------------------------------------------------------------------------
 inline constexpr std::size_t kEncoderThreads = 1;
@@ -102,5 +105,6 @@ inline constexpr std::chrono::seconds kStreamPing{5};            // an SSE comme
 
 static_assert(kMaxNgram <= 64 && kMaxDraftTokens <= 64);
 static_assert(kMaxBatchedTokens >= kMaxDraftTokens + 1);
+static_assert(kMaxLogitRows >= kMaxDraftTokens + 1);
 
 }  // namespace tandem::limits

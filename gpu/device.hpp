@@ -42,7 +42,7 @@ class draft_stream {
 
 /// What a device can do and holds, fixed after it was made.
 struct device_info {
-  std::string name;            ///< e.g. "cpu (avx512-vnni, 2 threads)"
+  std::string name;  ///< e.g. "cpu (avx512-vnni, 2 threads)"
   std::int32_t threads = 1;
   std::int32_t block_size = 16;
   std::int32_t num_kv_blocks = 0;

@@ -12,8 +12,9 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <mutex>
-#include <span>
+#include <utility>
 #include <vector>
 
 #include "core/assert.hpp"
@@ -25,8 +26,8 @@ class ticket {
  public:
   enum class state : std::uint8_t { open, filled, expired, cancelled };
 
-  /// One sequence's drafts. `q` is empty for a deterministic source (each draft had probability 1) and under the coupled
-  /// rule; otherwise q[i] is the distribution draft i was drawn from, dense over the target's vocabulary.
+  /// One sequence's drafts. `q` is empty for a deterministic source (each draft had probability 1) and under the
+  /// coupled rule; otherwise q[i] is the distribution draft i was drawn from, dense over the target's vocabulary.
   struct row {
     std::vector<token_id> tokens;
     std::vector<std::vector<float>> q;
@@ -50,6 +51,20 @@ class ticket {
   bool expire() { return leave_open(state::expired); }
   bool cancel() { return leave_open(state::cancelled); }
 
+  /// Calls `listener` once when the ticket leaves `open`, on the thread that moved it; at once when it has left
+  /// already. One listener: the stream that waits. It must not block or throw.
+  void when_settled(std::function<void()> listener) {
+    {
+      std::lock_guard lock(mutex_);
+      if (current() == state::open) {
+        TANDEM_ASSERT(!listener_);
+        listener_ = std::move(listener);
+        return;
+      }
+    }
+    listener();
+  }
+
   /// Blocks the calling device thread until the ticket leaves `open`, or expires it after `bound`.
   state wait(std::chrono::nanoseconds bound) {
     std::unique_lock lock(mutex_);
@@ -63,19 +78,22 @@ class ticket {
  private:
   bool leave_open(state next) {
     state expected = state::open;
-    bool won = false;
+    std::function<void()> listener;
     {
       std::lock_guard lock(mutex_);
-      won = state_.compare_exchange_strong(expected, next, std::memory_order_acq_rel);
+      if (!state_.compare_exchange_strong(expected, next, std::memory_order_acq_rel)) return false;
+      listener = std::exchange(listener_, nullptr);
     }
-    if (won) changed_.notify_all();
-    return won;
+    changed_.notify_all();
+    if (listener) listener();
+    return true;
   }
 
   std::vector<row> rows_;
   std::atomic<state> state_{state::open};
   std::mutex mutex_;
   std::condition_variable changed_;
+  std::function<void()> listener_;
 };
 
 }  // namespace tandem

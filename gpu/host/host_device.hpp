@@ -20,17 +20,17 @@ enum class compute_dtype : std::uint8_t {
 enum class kv_dtype : std::uint8_t { automatic, bf16, fp32 };  // automatic: fp32 with compute fp32, else bf16
 
 struct host_options {
-  std::int32_t threads = 0;             ///< 0: the cores the cgroup grants
+  std::int32_t threads = 0;  ///< 0: the cores the cgroup grants
   compute_dtype dtype = compute_dtype::automatic;
   kv_dtype kv = kv_dtype::automatic;
-  std::int32_t block_size = 16;         ///< tokens
-  std::int32_t num_kv_blocks = 0;       ///< 0: from kv_bytes
-  std::uint64_t kv_bytes = 0;           ///< for target and draft together; 0: min(4 GiB, 40 % of what is free after loading)
-  std::int32_t max_num_seqs = 256;      ///< slots
-  std::int32_t max_model_len = 0;       ///< positions; 0: the model's own
+  std::int32_t block_size = 16;    ///< tokens
+  std::int32_t num_kv_blocks = 0;  ///< 0: from kv_bytes
+  std::uint64_t kv_bytes = 0;      ///< for target and draft together; 0: min(4 GiB, 40 % of what is free after loading)
+  std::int32_t max_num_seqs = 256;  ///< slots
+  std::int32_t max_model_len = 0;   ///< positions; 0: the model's own
   std::int32_t max_num_batched_tokens = 512;
   std::int32_t max_draft_tokens = 8;
-  std::string isa;                      ///< "" = the best found; "portable", "avx2", "avx512", "amx" to force (tests)
+  std::string isa;  ///< "" = the best found; "portable", "avx2", "avx512", "amx" to force (tests)
   std::function<void(double fraction)> on_progress;  ///< while weights are packed; may be empty
 };
 

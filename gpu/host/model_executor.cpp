@@ -1,0 +1,224 @@
+#include "gpu/host/model_executor.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "config/limits.hpp"
+#include "core/assert.hpp"
+
+namespace tandem::gpu::host {
+namespace {
+
+constexpr std::int64_t kRowGrain = 4;               // rows: less is not worth waking a thread
+constexpr std::int32_t kAttentionRowsPerItem = 16;  // rows of one sequence and head group a thread claims at once
+
+std::unique_ptr<float[]> untouched_floats(std::int64_t rows, std::int64_t columns) {
+  return std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(rows * columns));
+}
+
+const float* or_null(const std::vector<float>& values) {
+  return values.empty() ? nullptr : values.data();
+}
+
+}  // namespace
+
+model_executor::model_executor(packed_model model, kv_cache cache, compute_team& team, options opts)
+    : model_(std::move(model)),
+      cache_(std::move(cache)),
+      team_(team),
+      options_(opts),
+      ops_(row_ops_for(opts.set)),
+      attention_(attention_for(opts.set)),
+      rope_(model_.rope, opts.max_positions),
+      max_logit_rows_(std::min(limits::kMaxLogitRows, opts.max_rows)) {
+  const model_shape& s = model_.shape;
+  const std::int64_t rows = opts.max_rows;
+  hidden_ = untouched_floats(rows, s.hidden);
+  delta_ = untouched_floats(rows, s.hidden);
+  normalized_ = untouched_floats(rows, s.hidden);
+  query_key_value_ = untouched_floats(rows, s.qkv_width());
+  attended_ = untouched_floats(rows, s.query_width());
+  gate_up_ = untouched_floats(rows, 2 * std::int64_t{s.intermediate});
+  gated_ = untouched_floats(rows, s.intermediate);
+  logits_ = untouched_floats(max_logit_rows_, s.vocabulary_size);
+  places_.reserve(static_cast<std::size_t>(rows));
+  tokens_.reserve(static_cast<std::size_t>(rows));
+  for (const packed_layer& layer : model_.layers)
+    for (const packed_matrix* matrix : {&layer.query_key_value, &layer.output, &layer.gate_up, &layer.down})
+      input_of(*matrix);
+  input_of(model_.head);
+}
+
+activations& model_executor::input_of(const packed_matrix& matrix) {
+  const auto columns = static_cast<std::int32_t>(matrix.columns());
+  const auto key = std::pair(matrix.wants(), columns);
+  const auto found = inputs_.find(key);
+  if (found != inputs_.end()) return found->second;
+  return inputs_.emplace(key, activations(matrix.wants(), options_.max_rows, columns)).first->second;
+}
+
+template <class Body>
+void model_executor::for_each_row(std::int32_t rows, Body body) {
+  team_.parallel_for(rows, kRowGrain, [&](std::int64_t begin, std::int64_t end, std::int32_t) {
+    for (auto row = static_cast<std::int32_t>(begin); row < static_cast<std::int32_t>(end); ++row) body(row);
+  });
+}
+
+void model_executor::forward(std::span<const sequence_rows> sequences) {
+  place_rows(sequences);
+  if (rows_ == 0) return;
+  look_up_tokens(sequences);
+  for (std::int32_t layer = 0; layer < static_cast<std::int32_t>(model_.layers.size()); ++layer)
+    run_layer(layer, sequences);
+  for_each_row(rows_, [&](std::int32_t row) {
+    const std::int64_t at = std::int64_t{row} * model_.shape.hidden;
+    ops_.add(hidden_.get() + at, delta_.get() + at, model_.shape.hidden);
+  });
+}
+
+/// Where each row's key and value go, and how attention is cut into items. Known pages are a promise of the scheduler.
+void model_executor::place_rows(std::span<const sequence_rows> sequences) {
+  const std::int32_t block_size = cache_.shape().block_size;
+  places_.clear();
+  attention_items_.clear();
+  std::int32_t reached = 0;
+  for (std::size_t index = 0; index < sequences.size(); ++index) {
+    const sequence_rows& sequence = sequences[index];
+    const auto count = static_cast<std::int32_t>(sequence.tokens.size());
+    const std::int32_t first_row = static_cast<std::int32_t>(places_.size());
+    TANDEM_ASSERT(sequence.first_position >= 0 && sequence.first_position + count <= options_.max_positions);
+    reached = std::max(reached, sequence.first_position + count);
+    for (std::int32_t i = 0; i < count; ++i) {
+      const std::int32_t position = sequence.first_position + i;
+      const auto page = static_cast<std::size_t>(position / block_size);
+      TANDEM_ASSERT(page < sequence.table.size());
+      places_.push_back({position, sequence.table[page], position % block_size});
+    }
+    for (std::int32_t row = 0; row < count; row += kAttentionRowsPerItem)
+      for (std::int32_t head = 0; head < model_.shape.kv_heads; ++head)
+        attention_items_.push_back(
+            {static_cast<std::int32_t>(index), head, first_row + row, std::min(kAttentionRowsPerItem, count - row)});
+  }
+  rows_ = static_cast<std::int32_t>(places_.size());
+  TANDEM_ASSERT(rows_ <= options_.max_rows);
+  rope_.reach(reached);
+}
+
+void model_executor::look_up_tokens(std::span<const sequence_rows> sequences) {
+  tokens_.clear();
+  for (const sequence_rows& sequence : sequences)
+    tokens_.insert(tokens_.end(), sequence.tokens.begin(), sequence.tokens.end());
+  const packed_matrix& embedding = model_.embedding();
+  for_each_row(rows_, [&](std::int32_t row) {
+    const token_id token = tokens_[static_cast<std::size_t>(row)];
+    TANDEM_ASSERT(token >= 0 && token < model_.shape.vocabulary_size);
+    embedding.row(token, hidden_.get() + std::int64_t{row} * model_.shape.hidden);
+  });
+}
+
+void model_executor::run_layer(std::int32_t index, std::span<const sequence_rows> sequences) {
+  const packed_layer& layer = model_.layers[static_cast<std::size_t>(index)];
+  const model_shape& s = model_.shape;
+  normalize_for(layer.query_key_value, layer.attention_norm, index == 0 ? nullptr : delta_.get(), {});
+  multiply(layer.query_key_value, rows_, query_key_value_.get());
+  for_each_row(rows_, [&](std::int32_t row) { prepare_heads(index, row); });
+  attend(index, sequences);
+
+  activations& attended = input_of(layer.output);
+  for_each_row(rows_, [&](std::int32_t row) { attended.convert(options_.set, attended_.get(), row, row + 1); });
+  multiply(layer.output, rows_, delta_.get());
+
+  normalize_for(layer.gate_up, layer.mlp_norm, delta_.get(), layer.output_bias);
+  multiply(layer.gate_up, rows_, gate_up_.get());
+  activations& gated = input_of(layer.down);
+  for_each_row(rows_, [&](std::int32_t row) {
+    ops_.gate(gate_up_.get() + std::int64_t{row} * 2 * s.intermediate, s.intermediate,
+              gated_.get() + std::int64_t{row} * s.intermediate);
+    gated.convert(options_.set, gated_.get(), row, row + 1);
+  });
+  multiply(layer.down, rows_, delta_.get());
+}
+
+void model_executor::normalize_for(const packed_matrix& matrix, const std::vector<float>& norm, const float* delta,
+                                   const std::vector<float>& bias) {
+  const std::int32_t hidden = model_.shape.hidden;
+  activations& input = input_of(matrix);
+  for_each_row(rows_, [&](std::int32_t row) {
+    const std::int64_t at = std::int64_t{row} * hidden;
+    ops_.add_and_normalize(hidden_.get() + at, delta == nullptr ? nullptr : delta + at, or_null(bias), norm.data(),
+                           model_.shape.norm_epsilon, hidden, normalized_.get() + at);
+    input.convert(options_.set, normalized_.get(), row, row + 1);
+  });
+}
+
+/// Biases, head norms and rotation of one row's query, key and value; the key and value go to their page.
+void model_executor::prepare_heads(std::int32_t layer_index, std::int32_t row) {
+  const packed_layer& layer = model_.layers[static_cast<std::size_t>(layer_index)];
+  const model_shape& s = model_.shape;
+  const row_place& place = places_[static_cast<std::size_t>(row)];
+  float* values = query_key_value_.get() + std::int64_t{row} * s.qkv_width();
+  if (!layer.query_key_value_bias.empty()) ops_.add(values, layer.query_key_value_bias.data(), s.qkv_width());
+  for (std::int32_t head = 0; head < s.heads + s.kv_heads; ++head) {
+    float* channels = values + std::int64_t{head} * s.head_dim;
+    const std::vector<float>& norm = head < s.heads ? layer.query_norm : layer.key_norm;
+    if (!norm.empty())
+      ops_.add_and_normalize(channels, nullptr, nullptr, norm.data(), s.norm_epsilon, s.head_dim, channels);
+    ops_.rotate(channels, rope_.cosines(place.position), rope_.sines(place.position), rope_.pairs(),
+                rope_.interleaved());
+  }
+  for (std::int32_t head = 0; head < s.kv_heads; ++head) {
+    const float* key = values + s.query_width() + std::int64_t{head} * s.head_dim;
+    cache_.store(layer_index, place.block, place.offset, head, key, key + s.kv_width());
+  }
+}
+
+void model_executor::attend(std::int32_t layer, std::span<const sequence_rows> sequences) {
+  const model_shape& s = model_.shape;
+  const kv_layer_view view = cache_.layer(layer);
+  const auto run = [&](const attention_item& item) {
+    const std::int32_t group = s.heads / s.kv_heads;
+    const std::int64_t channel = std::int64_t{item.kv_head} * group * s.head_dim;
+    attention_task task;
+    task.cache = view;
+    task.table = sequences[static_cast<std::size_t>(item.sequence)].table.data();
+    task.kv_head = item.kv_head;
+    task.group = group;
+    task.rows = item.rows;
+    task.first_position = places_[static_cast<std::size_t>(item.first_row)].position;
+    task.queries = query_key_value_.get() + std::int64_t{item.first_row} * s.qkv_width() + channel;
+    task.query_stride = s.qkv_width();
+    task.out = attended_.get() + std::int64_t{item.first_row} * s.query_width() + channel;
+    task.out_stride = s.query_width();
+    task.scale = 1.0F / std::sqrt(static_cast<float>(s.head_dim));
+    attention_(task);
+  };
+  team_.parallel_for(static_cast<std::int64_t>(attention_items_.size()), 1,
+                     [&](std::int64_t begin, std::int64_t end, std::int32_t) {
+                       for (auto i = begin; i < end; ++i) run(attention_items_[static_cast<std::size_t>(i)]);
+                     });
+}
+
+void model_executor::multiply(const packed_matrix& matrix, std::int32_t rows, float* out) {
+  const activations& input = input_of(matrix);
+  team_.parallel_for(matrix.tiles(), 1, [&](std::int64_t begin, std::int64_t end, std::int32_t) {
+    matrix.multiply(input, rows, static_cast<std::int32_t>(begin), static_cast<std::int32_t>(end), out, matrix.rows());
+  });
+}
+
+std::span<float> model_executor::logits(std::span<const std::int32_t> rows) {
+  const auto count = static_cast<std::int32_t>(rows.size());
+  TANDEM_ASSERT(count >= 1 && count <= max_logit_rows_);
+  const std::int32_t hidden = model_.shape.hidden;
+  activations& input = input_of(model_.head);
+  for_each_row(count, [&](std::int32_t i) {
+    const std::int32_t row = rows[static_cast<std::size_t>(i)];
+    TANDEM_ASSERT(row >= 0 && row < rows_);
+    ops_.add_and_normalize(hidden_.get() + std::int64_t{row} * hidden, nullptr, nullptr, model_.final_norm.data(),
+                           model_.shape.norm_epsilon, hidden, normalized_.get() + std::int64_t{i} * hidden);
+    input.convert(options_.set, normalized_.get(), i, i + 1);
+  });
+  multiply(model_.head, count, logits_.get());
+  return {logits_.get(), rows.size() * static_cast<std::size_t>(model_.shape.vocabulary_size)};
+}
+
+}  // namespace tandem::gpu::host

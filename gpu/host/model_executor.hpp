@@ -1,0 +1,97 @@
+#pragma once
+/// Runs one model over rows of many sequences: prefill, decode and verification rows are one kind. Owner: the device;
+/// only its leader thread calls it.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "core/ids.hpp"
+#include "gpu/host/attention.hpp"
+#include "gpu/host/compute_team.hpp"
+#include "gpu/host/kv_cache.hpp"
+#include "gpu/host/packed_model.hpp"
+#include "gpu/host/rope_angles.hpp"
+#include "gpu/host/row_ops.hpp"
+
+namespace tandem::gpu::host {
+
+/// Consecutive tokens of one sequence, the first at `first_position`. `table` covers every position up to the last row.
+struct sequence_rows {
+  std::span<const token_id> tokens;
+  std::int32_t first_position = 0;
+  std::span<const block_id> table;
+};
+
+class model_executor {
+ public:
+  struct options {
+    isa set = isa::portable;
+    std::int32_t max_rows = 0;       ///< of one forward; the arena is sized for them once
+    std::int32_t max_positions = 0;  ///< of one sequence
+  };
+  model_executor(packed_model model, kv_cache cache, compute_team& team, options opts);
+
+  const model_shape& shape() const { return model_.shape; }
+  const kv_cache& cache() const { return cache_; }
+  const options& limits() const { return options_; }
+  std::uint64_t weight_bytes() const { return model_.bytes(); }
+  /// Rows logits() takes at once.
+  std::int32_t max_logit_rows() const { return max_logit_rows_; }
+
+  /// Stores keys and values of all rows and keeps their hidden states until the next call. At most max_rows rows. The
+  /// numbers of a row depend on its own sequence only.
+  void forward(std::span<const sequence_rows> sequences);
+
+  /// Logits of rows of the last forward (counted through its sequences in order): rows.size() × vocabulary_size, valid
+  /// until the next call, free to be overwritten.
+  std::span<float> logits(std::span<const std::int32_t> rows);
+
+ private:
+  struct row_place {
+    std::int32_t position = 0;
+    block_id block = kNoBlock;
+    std::int32_t offset = 0;
+  };
+  struct attention_item {
+    std::int32_t sequence = 0;
+    std::int32_t kv_head = 0;
+    std::int32_t first_row = 0;  ///< of the forward
+    std::int32_t rows = 0;
+  };
+  using buffer = std::unique_ptr<float[]>;
+
+  activations& input_of(const packed_matrix& matrix);
+  void place_rows(std::span<const sequence_rows> sequences);
+  void look_up_tokens(std::span<const sequence_rows> sequences);
+  void run_layer(std::int32_t index, std::span<const sequence_rows> sequences);
+  /// Adds delta_ and `bias` to the hidden states, normalises them and hands them to `matrix`.
+  void normalize_for(const packed_matrix& matrix, const std::vector<float>& norm, const float* delta,
+                     const std::vector<float>& bias);
+  void prepare_heads(std::int32_t layer, std::int32_t row);
+  void attend(std::int32_t layer, std::span<const sequence_rows> sequences);
+  void multiply(const packed_matrix& matrix, std::int32_t rows, float* out);
+  template <class Body>
+  void for_each_row(std::int32_t rows, Body body);
+
+  packed_model model_;
+  kv_cache cache_;
+  compute_team& team_;
+  options options_;
+  const row_ops& ops_;
+  attention_function attention_;
+  rope_angles rope_;
+  std::int32_t max_logit_rows_ = 0;
+
+  std::int32_t rows_ = 0;  // of the last forward
+  std::vector<row_place> places_;
+  std::vector<token_id> tokens_;
+  std::vector<attention_item> attention_items_;
+  std::map<std::pair<activation_kind, std::int32_t>, activations> inputs_;  // by kind and columns
+  buffer hidden_, delta_, normalized_, query_key_value_, attended_, gate_up_, gated_, logits_;
+};
+
+}  // namespace tandem::gpu::host

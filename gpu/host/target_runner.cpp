@@ -1,0 +1,187 @@
+#include "gpu/host/target_runner.hpp"
+
+#include <algorithm>
+
+#include "core/assert.hpp"
+#include "core/sampling/acceptance.hpp"
+#include "core/sampling/distribution.hpp"
+
+namespace tandem::gpu::host {
+
+target_runner::target_runner(model_executor& executor, compute_team& team, std::int32_t slots)
+    : executor_(executor),
+      team_(team),
+      slots_(slots, executor.cache().shape().blocks),
+      scratch_(static_cast<std::size_t>(team.threads())) {}
+
+step_outcome target_runner::run(const step_work& work) {
+  slots_.apply(work.closed, work.opened, work.table_deltas);
+  step_outcome outcome;
+  outcome.step = work.step;
+  outcome.slots.resize(work.rows.size());
+  parts_.clear();
+  for (std::size_t i = 0; i < work.rows.size(); ++i) {
+    parts_.push_back(plan(work.rows[i], work));
+    parts_.back().out = &outcome.slots[i];
+  }
+  run_forward();
+  verify_all();
+  score_prompts();
+  return outcome;
+}
+
+target_runner::planned target_runner::plan(const step_rows& rows, const step_work& work) {
+  planned part;
+  part.rows = &rows;
+  part.slot = &slots_.at(rows.slot);
+  part.tokens = rows.tokens;
+  TANDEM_ASSERT(part.slot->slot_gen == rows.slot_gen);
+  TANDEM_ASSERT(!rows.tokens.empty() && (rows.draft_rows == 0 || rows.yields_token));
+  TANDEM_ASSERT(rows.draft_rows >= 0 && rows.draft_rows < executor_.max_logit_rows());
+  const std::int32_t capacity = part.slot->capacity(executor_.cache().shape().block_size);
+  TANDEM_ASSERT(rows.first_position + part.known() <= capacity);
+  take_drafts(part, work);
+  return part;
+}
+
+/// As many drafts as were asked for, came in time, have a page and exist in the vocabulary.
+void target_runner::take_drafts(planned& part, const step_work& work) const {
+  const step_rows& rows = *part.rows;
+  if (rows.draft_rows == 0 || rows.ticket_index < 0) return;
+  TANDEM_ASSERT(static_cast<std::size_t>(rows.ticket_index) < work.tickets.size() && rows.ticket_row >= 0);
+  const ticket& source = *work.tickets[static_cast<std::size_t>(rows.ticket_index)];
+  if (source.current() != ticket::state::filled) return;
+  part.source = &source.drafts(static_cast<std::size_t>(rows.ticket_row));
+  const std::int32_t capacity =
+      std::min(part.slot->capacity(executor_.cache().shape().block_size), executor_.limits().max_positions);
+  const std::int32_t room = capacity - rows.first_position - part.known();
+  const auto offered = static_cast<std::int32_t>(part.source->tokens.size());
+  const std::int32_t most = std::min({rows.draft_rows, offered, room});
+  for (; part.drafts < most; ++part.drafts) {
+    const token_id draft = part.source->tokens[static_cast<std::size_t>(part.drafts)];
+    if (draft < 0 || draft >= executor_.shape().vocabulary_size) return;
+    part.tokens.push_back(draft);
+  }
+}
+
+void target_runner::run_forward() {
+  std::vector<sequence_rows> sequences;
+  sequences.reserve(parts_.size());
+  std::int32_t row = 0;
+  for (planned& part : parts_) {
+    part.first_row = row;
+    row += static_cast<std::int32_t>(part.tokens.size());
+    sequences.push_back({part.tokens, part.rows->first_position, part.slot->table});
+    part.out->slot = part.rows->slot;
+    part.out->slot_gen = part.rows->slot_gen;
+    part.out->rows_done = part.known();
+  }
+  executor_.forward(sequences);
+}
+
+/// Sequences in batches whose logits fit at once.
+void target_runner::verify_all() {
+  std::size_t begin = 0;
+  while (begin < parts_.size()) {
+    std::size_t end = begin;
+    std::int32_t rows = 0;
+    while (end < parts_.size() && rows + parts_[end].logit_rows() <= executor_.max_logit_rows())
+      rows += parts_[end++].logit_rows();
+    TANDEM_ASSERT(end > begin);
+    if (rows > 0) verify_batch({parts_.data() + begin, end - begin});
+    begin = end;
+  }
+}
+
+void target_runner::verify_batch(std::span<planned> parts) {
+  const auto vocabulary = static_cast<std::size_t>(executor_.shape().vocabulary_size);
+  std::vector<std::int32_t> rows;
+  std::vector<std::size_t> first_logit_row;
+  for (const planned& part : parts) {
+    first_logit_row.push_back(rows.size());
+    for (std::int32_t i = 0; i < part.logit_rows(); ++i) rows.push_back(part.first_row + part.known() - 1 + i);
+  }
+  const std::span<float> logits = executor_.logits(rows);
+  team_.parallel_for(static_cast<std::int64_t>(parts.size()), 1,
+                     [&](std::int64_t begin, std::int64_t end, std::int32_t thread) {
+                       for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+                         const auto count = static_cast<std::size_t>(parts[i].logit_rows());
+                         if (count == 0) continue;
+                         verify(parts[i], logits.subspan(first_logit_row[i] * vocabulary, count * vocabulary), thread);
+                       }
+                     });
+}
+
+/// Draws the run's tokens; `logits` has one row per draft and one more.
+void target_runner::verify(planned& part, std::span<float> logits, std::int32_t thread) {
+  const auto vocabulary = static_cast<std::size_t>(executor_.shape().vocabulary_size);
+  const slot_state& slot = *part.slot;
+  const bool keeps_raw = slot.top_logprobs >= 0;
+  std::vector<float>& scratch = scratch_[static_cast<std::size_t>(thread)];
+  acceptance_input input;
+  input.params = slot.sampling.get();
+  input.key = slot.noise_key;
+  input.position = part.rows->first_position + part.known();
+  input.output_index = static_cast<std::int32_t>(input.position) - slot.prompt_length;
+  input.drafts = std::span<const token_id>(part.tokens).subspan(static_cast<std::size_t>(part.known()));
+  const auto drafts = static_cast<std::size_t>(part.drafts);
+  if (part.source != nullptr && part.source->q.size() >= drafts) input.q = std::span(part.source->q).first(drafts);
+  input.rule = slot.rule;
+  input.logits = [&](std::int32_t row) {
+    const std::span<float> raw = logits.subspan(static_cast<std::size_t>(row) * vocabulary, vocabulary);
+    if (!keeps_raw) return raw;
+    scratch.assign(raw.begin(), raw.end());
+    return std::span<float>(scratch);
+  };
+  token_counts none;
+  acceptance_output drawn = verify_drafts(input, slot.keeps_counts ? part.slot->counts : none);
+  TANDEM_ASSERT(drawn.tokens.size() == static_cast<std::size_t>(drawn.accepted) + 1 && drawn.accepted <= part.drafts);
+  for (std::size_t i = 0; keeps_raw && i < drawn.tokens.size(); ++i)
+    part.out->logprobs.push_back(
+        raw_logprobs(logits.subspan(i * vocabulary, vocabulary), drawn.tokens[i], slot.top_logprobs));
+  part.out->tokens = std::move(drawn.tokens);
+  part.out->accepted = drawn.accepted;
+  part.out->drafted = part.drafts;
+}
+
+/// One entry per known token after the first of the part, as far as the prompt reaches.
+void target_runner::reserve_prompt_logprobs(planned& part) {
+  const std::int32_t first = part.rows->first_position + 1;
+  const bool goes_on = part.rows->following_token != kNoToken;
+  const std::int32_t end = std::min(part.slot->prompt_length, first + part.known() - (goes_on ? 0 : 1));
+  part.out->prompt_logprobs.resize(static_cast<std::size_t>(std::max(0, end - first)));
+}
+
+std::vector<target_runner::prompt_row> target_runner::prompt_rows() {
+  std::vector<prompt_row> rows;
+  for (planned& part : parts_) {
+    if (part.slot->prompt_logprobs < 0) continue;
+    reserve_prompt_logprobs(part);
+    for (std::size_t i = 0; i < part.out->prompt_logprobs.size(); ++i) {
+      const bool last = static_cast<std::int32_t>(i) + 1 == part.known();
+      rows.push_back({&part, part.first_row + static_cast<std::int32_t>(i),
+                      last ? part.rows->following_token : part.tokens[i + 1], &part.out->prompt_logprobs[i]});
+    }
+  }
+  return rows;
+}
+
+void target_runner::score_prompts() {
+  const std::vector<prompt_row> all = prompt_rows();
+  const auto vocabulary = static_cast<std::size_t>(executor_.shape().vocabulary_size);
+  const auto batch = static_cast<std::size_t>(executor_.max_logit_rows());
+  for (std::size_t begin = 0; begin < all.size(); begin += batch) {
+    const auto some = std::span(all).subspan(begin, std::min(batch, all.size() - begin));
+    std::vector<std::int32_t> rows;
+    for (const prompt_row& each : some) rows.push_back(each.row);
+    const std::span<const float> logits = executor_.logits(rows);
+    const auto score = [&](std::int64_t first, std::int64_t end, std::int32_t) {
+      for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(end); ++i)
+        *some[i].out = raw_logprobs(logits.subspan(i * vocabulary, vocabulary), some[i].token,
+                                    some[i].part->slot->prompt_logprobs);
+    };
+    team_.parallel_for(static_cast<std::int64_t>(some.size()), 1, score);
+  }
+}
+
+}  // namespace tandem::gpu::host

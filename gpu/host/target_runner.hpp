@@ -1,0 +1,61 @@
+#pragma once
+/// Turns step_work into step_outcome: forward, verify, log-probabilities. Owner: the device; leader thread only.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/step.hpp"
+#include "gpu/host/compute_team.hpp"
+#include "gpu/host/model_executor.hpp"
+#include "gpu/host/slot_table.hpp"
+#include "gpu/ticket.hpp"
+
+namespace tandem::gpu::host {
+
+class target_runner {
+ public:
+  target_runner(model_executor& executor, compute_team& team, std::int32_t slots);
+
+  /// No ticket of the step is open any more. `device_ns` and `ticket_wait_ns` are left to the caller.
+  step_outcome run(const step_work& work);
+
+ private:
+  /// One sequence's rows of the step in hand.
+  struct planned {
+    const step_rows* rows = nullptr;
+    slot_state* slot = nullptr;
+    const ticket::row* source = nullptr;  ///< of the drafts; null without
+    std::vector<token_id> tokens;         ///< known, then drafts
+    std::int32_t drafts = 0;
+    std::int32_t first_row = 0;  ///< of the forward
+    slot_outcome* out = nullptr;
+
+    std::int32_t known() const { return static_cast<std::int32_t>(rows->tokens.size()); }
+    std::int32_t logit_rows() const { return rows->yields_token ? drafts + 1 : 0; }
+  };
+  struct prompt_row {
+    planned* part = nullptr;
+    std::int32_t row = 0;  ///< of the forward
+    token_id token = kNoToken;
+    token_logprobs* out = nullptr;
+  };
+
+  planned plan(const step_rows& rows, const step_work& work);
+  void take_drafts(planned& part, const step_work& work) const;
+  void run_forward();
+  void verify_all();
+  void verify_batch(std::span<planned> parts);
+  void verify(planned& part, std::span<float> logits, std::int32_t thread);
+  void score_prompts();
+  std::vector<prompt_row> prompt_rows();
+  static void reserve_prompt_logprobs(planned& part);
+
+  model_executor& executor_;
+  compute_team& team_;
+  slot_table slots_;
+  std::vector<planned> parts_;
+  std::vector<std::vector<float>> scratch_;  // per thread: a row of logits to spoil when the raw one is needed later
+};
+
+}  // namespace tandem::gpu::host

@@ -1,0 +1,153 @@
+#include "gpu/host/attention.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <tuple>
+#include <vector>
+
+#include "gpu/reference/attention_reference.hpp"
+#include "tests/gpu/host_isas.hpp"
+
+namespace tandem::gpu::host {
+namespace {
+
+using rows_of_doubles = std::vector<std::vector<double>>;
+
+/// Keys, values and queries of one sequence, in shuffled pages.
+struct sample {
+  sample(std::int32_t length, std::int32_t head_dim, std::int32_t kv_heads, std::int32_t group, std::int32_t block_size,
+         bool bf16)
+      : heads(kv_heads * group), group_size(group), dim(head_dim) {
+    std::mt19937 random(static_cast<std::uint32_t>(length * 31 + head_dim));
+    std::normal_distribution<float> normal(0.0F, 1.0F);
+    const std::int32_t blocks = (length + block_size - 1) / block_size;
+    cache = std::move(*kv_cache::make({1, kv_heads, head_dim, block_size, blocks + 3, bf16}));
+    table.resize(static_cast<std::size_t>(blocks));
+    std::iota(table.begin(), table.end(), 2);
+    std::shuffle(table.begin(), table.end(), std::mt19937(static_cast<std::uint32_t>(blocks)));
+    poison(block_size, blocks + 3, kv_heads);
+    keys.resize(static_cast<std::size_t>(kv_heads));
+    values.resize(static_cast<std::size_t>(kv_heads));
+    for (std::int32_t position = 0; position < length; ++position)
+      for (std::int32_t head = 0; head < kv_heads; ++head) store(position, head, block_size, bf16, random);
+    queries.resize(static_cast<std::size_t>(length) * static_cast<std::size_t>(heads * dim));
+    for (float& value : queries) value = normal(random);
+  }
+
+  /// What was never written must never be read.
+  void poison(std::int32_t block_size, std::int32_t blocks, std::int32_t kv_heads) {
+    const std::vector<float> nan(static_cast<std::size_t>(dim), std::nanf(""));
+    for (std::int32_t block = 0; block < blocks; ++block)
+      for (std::int32_t offset = 0; offset < block_size; ++offset)
+        for (std::int32_t head = 0; head < kv_heads; ++head)
+          cache->store(0, block, offset, head, nan.data(), nan.data());
+  }
+
+  void store(std::int32_t position, std::int32_t head, std::int32_t block_size, bool bf16, std::mt19937& random) {
+    std::normal_distribution<float> normal(0.0F, 1.0F);
+    std::vector<float> key(static_cast<std::size_t>(dim));
+    std::vector<float> value(static_cast<std::size_t>(dim));
+    const auto draw = [&] { return bf16 ? std::round(normal(random) * 32.0F) / 32.0F : normal(random); };
+    for (float& each : key) each = draw();  // with bf16: numbers it holds exactly
+    for (float& each : value) each = draw();
+    cache->store(0, table[static_cast<std::size_t>(position / block_size)], position % block_size, head, key.data(),
+                 value.data());
+    keys[static_cast<std::size_t>(head)].emplace_back(key.begin(), key.end());
+    values[static_cast<std::size_t>(head)].emplace_back(value.begin(), value.end());
+  }
+
+  /// Rows [first, first + rows) of one kv head, as one call.
+  std::vector<float> attend(isa set, std::int32_t kv_head, std::int32_t first, std::int32_t rows) const {
+    std::vector<float> out(static_cast<std::size_t>(rows * group_size * dim), -1.0F);
+    attention_task task;
+    task.cache = cache->layer(0);
+    task.table = table.data();
+    task.kv_head = kv_head;
+    task.group = group_size;
+    task.rows = rows;
+    task.first_position = first;
+    task.query_stride = std::int64_t{heads} * dim;
+    task.queries = queries.data() + first * task.query_stride + kv_head * group_size * dim;
+    task.out = out.data();
+    task.out_stride = std::int64_t{group_size} * dim;
+    task.scale = 1.0F / std::sqrt(static_cast<float>(dim));
+    attention_for(set)(task);
+    return out;
+  }
+
+  std::vector<double> expected(std::int32_t kv_head, std::int32_t head, std::int32_t position) const {
+    const float* query = queries.data() + (std::int64_t{position} * heads + kv_head * group_size + head) * dim;
+    return reference::attention_reference({query, query + dim}, keys[static_cast<std::size_t>(kv_head)],
+                                          values[static_cast<std::size_t>(kv_head)], position + 1,
+                                          1.0 / std::sqrt(static_cast<double>(dim)));
+  }
+
+  std::int32_t heads;
+  std::int32_t group_size;
+  std::int32_t dim;
+  std::optional<kv_cache> cache;
+  std::vector<block_id> table;
+  std::vector<rows_of_doubles> keys;
+  std::vector<rows_of_doubles> values;
+  std::vector<float> queries;
+};
+
+class attention_of : public testing::TestWithParam<isa> {};
+
+void expect_all_near(const sample& data, isa set, std::int32_t length, std::int32_t kv_heads) {
+  for (std::int32_t kv_head = 0; kv_head < kv_heads; ++kv_head) {
+    const auto out = data.attend(set, kv_head, 0, length);
+    for (const std::int32_t position : {0, 1, length / 2, length - 1})
+      for (std::int32_t head = 0; head < data.group_size; ++head) {
+        const auto expected = data.expected(kv_head, head, position);
+        const float* row = out.data() + (std::int64_t{position} * data.group_size + head) * data.dim;
+        for (std::size_t d = 0; d < expected.size(); ++d) ASSERT_NEAR(row[d], expected[d], 1e-5) << position;
+      }
+  }
+}
+
+TEST_P(attention_of, agrees_with_the_double_precision_reference) {
+  for (const bool bf16 : {false, true})
+    for (const auto& [length, dim, group, block] : {std::tuple{2, 16, 1, 16},
+                                                    {17, 64, 3, 16},
+                                                    {300, 64, 3, 16},
+                                                    {600, 128, 6, 16},
+                                                    {70, 24, 2, 4},
+                                                    {300, 80, 9, 5}}) {
+      const sample data(length, dim, 2, group, block, bf16);
+      expect_all_near(data, GetParam(), length, 2);
+    }
+}
+
+TEST_P(attention_of, gives_each_row_the_same_bits_alone_and_in_any_chunk) {
+  for (const bool bf16 : {false, true}) {
+    constexpr std::int32_t kLength = 530;
+    const sample data(kLength, 64, 1, 3, 16, bf16);
+    const auto whole = data.attend(GetParam(), 0, 0, kLength);
+    for (const std::int32_t chunk : {1, 2, 7, 64, 256}) {
+      std::vector<float> parts;
+      for (std::int32_t first = 0; first < kLength; first += chunk) {
+        const auto part = data.attend(GetParam(), 0, first, std::min(chunk, kLength - first));
+        parts.insert(parts.end(), part.begin(), part.end());
+      }
+      ASSERT_EQ(parts, whole) << chunk;
+    }
+  }
+}
+
+TEST_P(attention_of, does_not_depend_on_the_block_size) {
+  const sample small(300, 64, 1, 2, 4, false);
+  const sample large(300, 64, 1, 2, 256, false);
+  EXPECT_EQ(small.attend(GetParam(), 0, 0, 300), large.attend(GetParam(), 0, 0, 300));
+}
+
+INSTANTIATE_TEST_SUITE_P(each_isa, attention_of, testing::ValuesIn(runnable_isas()),
+                         [](const auto& each) { return std::string(isa_name(each.param)); });
+
+}  // namespace
+}  // namespace tandem::gpu::host

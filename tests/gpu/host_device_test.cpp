@@ -1,0 +1,212 @@
+// The device as a whole: options, failures, streams, and its numbers against the double-precision oracle.
+#include "gpu/host/host_device.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <future>
+#include <random>
+
+#include "gpu/reference/forward_reference.hpp"
+#include "tests/gpu/device_lab.hpp"
+#include "tests/gpu/host_isas.hpp"
+
+namespace tandem::test {
+namespace {
+
+std::shared_ptr<const model::model> rand_model() {
+  return open_made(make_rand());
+}
+
+error refused(const gpu::host_options& options) {
+  const auto device = gpu::make_host_device(options, *rand_model(), nullptr);
+  EXPECT_FALSE(device.has_value());
+  return device ? error{} : device.error();
+}
+
+TEST(host_device, refuses_options_out_of_range_and_names_them) {
+  auto options = tiny_options();
+  options.block_size = 257;
+  EXPECT_EQ(refused(options).param, "block_size");
+  options = tiny_options();
+  options.max_num_seqs = 0;
+  EXPECT_EQ(refused(options).param, "max_num_seqs");
+  options = tiny_options();
+  options.max_model_len = 513;  // the model was made for 512
+  EXPECT_EQ(refused(options).param, "max_model_len");
+  options = tiny_options();
+  options.isa = "abacus";
+  EXPECT_NE(refused(options).message.find("abacus"), std::string::npos);
+  options = tiny_options();
+  options.num_kv_blocks = 0;
+  options.kv_bytes = 1;
+  EXPECT_EQ(refused(options).code, error_code::io);
+}
+
+TEST(host_device, says_what_it_holds) {
+  auto options = tiny_options(2);
+  options.num_kv_blocks = 0;
+  options.max_num_seqs = 3;
+  std::vector<double> progress;
+  options.on_progress = [&](double fraction) { progress.push_back(fraction); };
+  const auto target = rand_model();
+  const auto device = make_tiny(options, *target, target.get());
+  const gpu::device_info& info = device->info();
+  EXPECT_EQ(info.num_kv_blocks, 3 * 512 / 16) << "never more than all slots could use";
+  // Keys and values of 2 layers, 2 kv heads of 16 channels, fp32, for target and draft.
+  EXPECT_EQ(info.kv_bytes, 2ULL * 96 * 16 * 2 * 2 * 2 * 16 * 4);
+  EXPECT_EQ(info.draft_context_limit, 512);
+  EXPECT_EQ(info.vocabulary_size, 259);
+  EXPECT_EQ(info.threads, 2);
+  EXPECT_GT(info.weight_bytes, 0U);
+  EXPECT_NE(info.name.find("2 threads"), std::string::npos);
+  ASSERT_FALSE(progress.empty());
+  EXPECT_TRUE(std::is_sorted(progress.begin(), progress.end()));
+  EXPECT_LE(progress.back(), 1.0);
+}
+
+TEST(host_device, without_a_draft_model_there_is_no_draft_stream) {
+  const auto device = make_tiny(tiny_options(), *rand_model());
+  EXPECT_EQ(device->open_draft_stream(), nullptr);
+  EXPECT_EQ(device->info().draft_context_limit, 0);
+}
+
+TEST(host_device, a_step_without_rows_completes) {
+  device_lab lab(make_tiny(tiny_options(), *rand_model()));
+  auto work = std::make_shared<step_work>();
+  work->step = 5;
+  const step_outcome outcome = lab.step(work);
+  EXPECT_TRUE(outcome.ok);
+  EXPECT_EQ(outcome.step, 5U);
+  EXPECT_TRUE(outcome.slots.empty());
+}
+
+TEST(host_device, closing_a_stream_answers_every_launch_and_the_device_goes_on) {
+  const auto device = make_tiny(tiny_options(), *rand_model());
+  auto stream = device->open_target_stream();
+  auto stuck = std::make_shared<step_work>();
+  stuck->step = 1;
+  stuck->tickets.push_back(std::make_shared<ticket>(0));  // nobody fills it
+  auto queued = std::make_shared<step_work>();
+  queued->step = 2;
+  std::vector<step_outcome> outcomes;
+  for (const auto& work : {stuck, queued})
+    stream->launch(work, [&](step_outcome outcome) { outcomes.push_back(std::move(outcome)); });
+  stream.reset();
+  ASSERT_EQ(outcomes.size(), 2U);
+  for (const step_outcome& each : outcomes) EXPECT_FALSE(each.ok);
+  auto next = device->open_target_stream();
+  std::promise<bool> ok;
+  next->launch(queued, [&](step_outcome outcome) { ok.set_value(outcome.ok); });
+  EXPECT_TRUE(ok.get_future().get());
+}
+
+TEST(host_device, a_step_whose_drafts_never_come_runs_without_them) {
+  const auto target = rand_model();
+  device_lab lab(make_tiny(tiny_options(), *target));
+  auto work = std::make_shared<step_work>();
+  slot_opening opened;
+  opened.slot = 0;
+  opened.sampling = std::make_shared<const sampling_params>();
+  opened.prompt_length = 2;
+  opened.known = std::make_shared<const std::vector<token_id>>(std::vector<token_id>{1, 2});
+  work->opened.push_back(opened);
+  work->table_deltas.push_back({0, 0, {3}});
+  work->tickets.push_back(std::make_shared<ticket>(1));
+  step_rows rows;
+  rows.slot = 0;
+  rows.tokens = {1, 2};
+  rows.yields_token = true;
+  rows.draft_rows = 4;
+  rows.ticket_index = 0;
+  rows.ticket_row = 0;
+  work->rows.push_back(rows);
+  const step_outcome outcome = lab.step(work);
+  ASSERT_TRUE(outcome.ok);
+  EXPECT_EQ(outcome.slots[0].tokens.size(), 1U);
+  EXPECT_EQ(outcome.slots[0].drafted, 0);
+  EXPECT_GT(outcome.ticket_wait_ns, 0U);
+}
+
+/// log-softmax of each reference row at the ids the device reports.
+double worst_difference(const std::vector<token_logprobs>& scores, const std::vector<std::vector<double>>& logits) {
+  double worst = 0;
+  for (std::size_t i = 0; i < scores.size(); ++i) {
+    const double largest = *std::max_element(logits[i].begin(), logits[i].end());
+    double total = 0;
+    for (const double logit : logits[i]) total += std::exp(logit - largest);
+    for (const auto& [id, logprob] : scores[i].top)
+      worst =
+          std::max(worst, std::abs(logprob - (logits[i][static_cast<std::size_t>(id)] - largest - std::log(total))));
+  }
+  return worst;
+}
+
+double worst_over_prompt(const model::model& opened, std::size_t length, const std::string& isa) {
+  auto options = tiny_options(2);
+  options.isa = isa;
+  device_lab lab(make_tiny(options, opened));
+  lab_sequence sequence;
+  std::mt19937 random(3);
+  for (std::size_t i = 0; i < length; ++i) sequence.prompt.push_back(static_cast<token_id>(random() % 256));
+  sequence.max_tokens = 0;
+  sequence.prompt_logprobs = 20;
+  lab.run(sequence, 50);
+  EXPECT_EQ(sequence.prompt_scores.size(), length - 1);
+  return worst_difference(sequence.prompt_scores,
+                          gpu::reference::forward_reference(opened.describe(), sequence.prompt));
+}
+
+TEST(host_device, agrees_with_the_double_precision_oracle_for_every_architecture_and_instruction_set) {
+  for (const char* architecture : {"llama", "qwen2"})
+    for (const auto set : gpu::host::runnable_isas()) {
+      rand_options options;
+      options.architecture = architecture;
+      options.tied = std::string(architecture) == "qwen2";
+      const auto opened = open_made(make_rand(options));
+      EXPECT_LT(worst_over_prompt(*opened, 60, std::string(gpu::host::isa_name(set))), 1e-3) << architecture;
+    }
+}
+
+TEST(host_device, E4_every_rope_scaling_is_applied_far_beyond_the_original_context) {
+  using scaling = model::rope_description::scaling_kind;
+  for (const scaling kind : {scaling::none, scaling::linear, scaling::llama3, scaling::yarn}) {
+    rand_options options;
+    options.rope.scaling = kind;
+    options.rope.factor = kind == scaling::none ? 1.0 : 4.0;
+    options.rope.original_context = 32;
+    const auto opened = open_made_folder(make_rand(options));
+    ASSERT_EQ(opened->describe().rope.scaling, kind);
+    EXPECT_LT(worst_over_prompt(*opened, 4 * 32 + 2, ""), 1e-3) << static_cast<int>(kind);
+  }
+}
+
+TEST(host_device, E4_factors_of_a_gguf_tensor_are_applied) {
+  rand_options options;
+  options.rope.frequency_divisors = {1.0F, 1.5F, 2.0F, 3.0F, 4.0F, 5.0F, 6.0F, 8.0F};
+  const auto opened = open_made(make_rand(options));
+  ASSERT_EQ(opened->describe().rope.frequency_divisors.size(), 8U);
+  EXPECT_LT(worst_over_prompt(*opened, 4 * 32 + 2, ""), 1e-3);
+}
+
+TEST(host_device, quantised_weights_stay_close_to_the_oracle_on_the_fast_path) {
+  for (const auto kind : {model::tensor_kind::q8_0, model::tensor_kind::bf16}) {
+    rand_options made;
+    made.kind = kind;
+    const auto opened = open_made(make_rand(made));
+    auto options = tiny_options(2);
+    options.dtype = gpu::compute_dtype::automatic;
+    device_lab lab(make_tiny(options, *opened));
+    lab_sequence sequence;
+    for (token_id i = 0; i < 60; ++i) sequence.prompt.push_back(i * 37 % 256);
+    sequence.max_tokens = 0;
+    sequence.prompt_logprobs = 20;
+    lab.run(sequence);
+    const auto logits = gpu::reference::forward_reference(opened->describe(), sequence.prompt);
+    EXPECT_LT(worst_difference(sequence.prompt_scores, logits), 0.5);
+  }
+}
+
+}  // namespace
+}  // namespace tandem::test
