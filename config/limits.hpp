@@ -87,6 +87,10 @@ inline constexpr std::size_t kMaxOutboxEvents = 1 << 16;         // undelivered 
 inline constexpr std::chrono::milliseconds kTick{20};            // deadlines are checked this often
 inline constexpr std::chrono::seconds kStuckDevice{30};          // /health turns 503 when no step ends for this long
 inline constexpr int kMaxActorRestarts = 1000;
+inline constexpr std::size_t kMaxActorThroughput = 32;           // messages an actor takes before others get their turn
+inline constexpr std::chrono::seconds kCancelGrace{5};           // cancelled work ends within this, or is given up
+inline constexpr std::chrono::seconds kActorShutdown{10};        // all actors of a runtime end within this
+inline constexpr std::chrono::milliseconds kDrainPoll{2};        // drain() looks this often
 
 // --- net --------------------------------------------------------------------------------------------------------
 inline constexpr std::size_t kMaxBodyBytes = 64u << 20;

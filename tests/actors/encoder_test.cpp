@@ -1,0 +1,58 @@
+#include "actors/encoder.hpp"
+
+#include <gtest/gtest.h>
+
+#include <future>
+
+#include "tests/support/lab/lab_tokenizer.hpp"
+
+namespace tandem {
+namespace {
+
+using answer = result<std::vector<token_id>>;
+
+std::shared_ptr<const prompt_source> text_prompt(std::string text) {
+  return std::make_shared<const prompt_source>(prompt_text{std::move(text), {}, true});
+}
+
+TEST(Encoder, TurnsTextIntoIdsOnItsOwnThread) {
+  encoder prompts({lab::make_lab_tokenizer(), nullptr, 1, 8});
+  std::promise<answer> done;
+  ASSERT_TRUE(prompts.push(text_prompt("abz"), [&](answer got) { done.set_value(std::move(got)); }));
+  EXPECT_EQ(done.get_future().get().value(), (std::vector<token_id>{0, 1, 25}));
+}
+
+TEST(Encoder, AModelWithoutATemplateRefusesChats) {
+  encoder prompts({lab::make_lab_tokenizer(), nullptr, 0, 8});
+  const auto got = prompts.encode(chat_prompt{"[]", "", "", true, false});
+  ASSERT_FALSE(got.has_value());
+  EXPECT_EQ(got.error().code, error_code::invalid_argument);
+}
+
+TEST(Encoder, AFullQueueRefusesAndClosingAnswersWhatIsLeft) {
+  std::promise<void> gate;
+  std::promise<void> taken;
+  auto opened = gate.get_future().share();
+  int answered = 0;
+  {
+    encoder prompts({lab::make_lab_tokenizer(), nullptr, 1, 1});
+    ASSERT_TRUE(prompts.push(text_prompt("a"), [&](const answer&) {
+      taken.set_value();
+      opened.wait();
+    }));
+    taken.get_future().wait();
+    // Encoded or turned away, as the threads happen to run; but answered.
+    ASSERT_TRUE(prompts.push(text_prompt("b"), [&](const answer& got) {
+      EXPECT_TRUE(got || got.error().code == error_code::unavailable);
+      ++answered;
+    }));
+    const auto refused = prompts.push(text_prompt("c"), [](const answer&) { FAIL(); });
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().code, error_code::overloaded);
+    std::jthread opener([&] { gate.set_value(); });
+  }
+  EXPECT_EQ(answered, 1);
+}
+
+}  // namespace
+}  // namespace tandem
