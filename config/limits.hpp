@@ -68,6 +68,20 @@ inline constexpr std::size_t kMaxShardIndexBytes = 64u << 20;    // model.safete
 inline constexpr std::size_t kMaxShards = 4096;
 inline constexpr std::size_t kMaxModelJsonDepth = 32;
 
+// --- config, engine and app -------------------------------------------------------------------------------------
+inline constexpr std::int32_t kDefaultDraftTokens = 5;           // default of --num-speculative-tokens
+inline constexpr std::int32_t kDraftTokensHeld = 8;              // drafts a request may ask for, at least
+inline constexpr std::size_t kMaxConfigFileBytes = 1u << 20;
+inline constexpr std::size_t kMaxUndeliveredEvents = 1u << 16;   // beyond it pieces of one choice are joined
+inline constexpr std::size_t kMaxPromptsFileBytes = 1u << 30;    // --prompts
+inline constexpr std::size_t kMaxPromptsPerFile = 1u << 20;
+inline constexpr std::size_t kMaxGenerateInFlight = 512;         // requests `generate` has submitted and not printed
+inline constexpr std::size_t kMaxChatLineBytes = 1u << 20;
+inline constexpr std::int32_t kMaxBenchRepeats = 100'000;
+
+static_assert(kDefaultDraftTokens <= kDraftTokensHeld && kDraftTokensHeld <= kMaxDraftTokens);
+static_assert(kMaxGenerateInFlight <= kMaxQueuedRequests);
+
 // --- gpu --------------------------------------------------------------------------------------------------------
 inline constexpr std::size_t kMaxComputeThreads = 256;
 inline constexpr std::size_t kMaxQueuedLaunches = 8;             // per stream
@@ -106,6 +120,17 @@ inline constexpr std::chrono::seconds kBodyTimeout{60};
 inline constexpr std::chrono::seconds kIdleTimeout{120};         // keep-alive and WebSocket
 inline constexpr std::chrono::seconds kWriteTimeout{60};
 inline constexpr std::chrono::seconds kStreamPing{5};            // an SSE comment when nothing else was sent
+inline constexpr std::chrono::seconds kLingerTimeout{2};         // a refused body is read and dropped for this long
+inline constexpr std::size_t kMaxReadAheadBytes = 64u << 10;     // pipelined bytes kept while an answer is under way
+inline constexpr std::size_t kReadChunkBytes = 16u << 10;
+inline constexpr std::size_t kMaxIoThreads = 64;
+inline constexpr int kListenBacklog = 1024;
+inline constexpr std::size_t kMaxExternalIdBytes = 64;           // X-Request-Id and ids of WebSocket requests
+inline constexpr std::size_t kMaxCacheSaltBytes = 256;
+inline constexpr std::size_t kMaxMessages = 8192;                // of one chat
+inline constexpr std::chrono::milliseconds kMaxRequestTimeout{86'400'000};
+inline constexpr std::chrono::seconds kRetryAfter{1};            // what 429 and 503 advise
+inline constexpr std::chrono::seconds kShutdownGrace{1};         // close handshakes after the bound of stop()
 
 static_assert(kMaxNgram <= 64 && kMaxDraftTokens <= 64);
 static_assert(kMaxBatchedTokens >= kMaxDraftTokens + 1);

@@ -1,0 +1,97 @@
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
+
+#include "app/command.hpp"
+#include "app/interrupts.hpp"
+#include "config/flags.hpp"
+#include "engine/loader.hpp"
+#include "net/server.hpp"
+
+namespace tandem::app {
+namespace {
+
+/// Between the signal thread and the main one.
+class stop_request {
+ public:
+  void ask() {
+    const std::lock_guard lock(mutex_);
+    // Nothing serves yet and nobody waits for an answer: loading cannot be called back, so end here.
+    if (loading_) std::_Exit(kExitOk);
+    asked_ = true;
+    changed_.notify_all();
+  }
+  void loaded() {
+    const std::lock_guard lock(mutex_);
+    loading_ = false;
+  }
+  void wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return asked_; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool loading_ = true;
+  bool asked_ = false;
+};
+
+net::server_options edge_options(const config::options& options) {
+  net::server_options edge;
+  edge.host = options.server.host;
+  edge.port = static_cast<std::uint16_t>(options.server.port);
+  edge.api_keys = options.server.api_keys;
+  edge.served_names = options.server.served_model_names;
+  if (edge.served_names.empty()) edge.served_names.push_back(engine::served_name(options.engine.model));
+  return edge;
+}
+
+void print_ready(const net::server& server, const config::options& options, const runtime& engine) {
+  fmt::print("tandem: serving {} on {} (device {})\n", edge_options(options).served_names.front(), server.url(),
+             engine.device().name);
+  std::fflush(stdout);
+}
+
+int serve(CLI::App& command, config::options& options) {
+  if (auto ready = prepare(command, options); !ready) return report(ready.error());
+  stop_request stop;
+  const interrupts watch([&stop] { stop.ask(); });
+  auto server = net::server::bind(edge_options(options));
+  if (!server) {
+    error failed = server.error();
+    failed.param.clear();  // a taken port is no wrong usage
+    return report(failed);
+  }
+  auto loaded = engine::start_engine(options.engine, [](const std::string& line) { spdlog::info(line); });
+  if (!loaded) return report(loaded.error());
+  const std::shared_ptr<runtime> engine = std::move(*loaded);
+  (*server)->serve(engine);
+  stop.loaded();
+  print_ready(**server, options, *engine);
+
+  stop.wait();
+  spdlog::info("stopping: running requests get {} s; a second Ctrl-C ends at once", options.server.shutdown_timeout_s);
+  const std::chrono::seconds bound(options.server.shutdown_timeout_s);
+  (*server)->stop_accepting();
+  engine->drain(bound);
+  constexpr std::chrono::seconds kLastBytes{1};  // all answers ended; what remains is their last bytes on the wire
+  (*server)->stop(kLastBytes);
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_serve(CLI::App& root, command_table& commands) {
+  CLI::App* command = declare(root, "serve", "Serve a model over HTTP and WebSocket");
+  const auto options = std::make_shared<config::options>();
+  config::add_server_flags(*command, *options);
+  config::add_engine_flags(*command, *options);
+  config::add_common_flags(*command, *options);
+  commands.emplace_back(command, [command, options] { return serve(*command, *options); });
+}
+
+}  // namespace tandem::app

@@ -1,0 +1,63 @@
+#include "app/interrupts.hpp"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <utility>
+
+#include "core/assert.hpp"
+
+namespace tandem::app {
+namespace {
+
+constexpr int kExitInterrupted = 130;  // the shell's convention: 128 + SIGINT
+
+sigset_t watched_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  return set;
+}
+
+}  // namespace
+
+interrupts::interrupts(std::function<void()> on_first) : on_first_(std::move(on_first)) {
+  const sigset_t set = watched_signals();
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  signals_ = signalfd(-1, &set, SFD_CLOEXEC);
+  stop_ = eventfd(0, EFD_CLOEXEC);
+  TANDEM_ASSERT(signals_ >= 0 && stop_ >= 0);
+  thread_ = std::thread([this] { watch(); });
+}
+
+interrupts::~interrupts() {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = write(stop_, &one, sizeof one);
+  thread_.join();
+  close(signals_);
+  close(stop_);
+  const sigset_t set = watched_signals();
+  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+}
+
+void interrupts::watch() {
+  bool seen = false;
+  while (true) {
+    pollfd ready[2] = {{signals_, POLLIN, 0}, {stop_, POLLIN, 0}};
+    if (poll(ready, 2, -1) < 0) continue;
+    if (ready[1].revents != 0) return;
+    signalfd_siginfo info;
+    if (read(signals_, &info, sizeof info) != sizeof info) continue;
+    if (seen) std::_Exit(kExitInterrupted);
+    seen = true;
+    on_first_();
+  }
+}
+
+}  // namespace tandem::app

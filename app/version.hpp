@@ -1,0 +1,10 @@
+#pragma once
+
+#include <string>
+
+namespace tandem::app {
+
+/// Version, the CPU features that matter here, and whether CUDA is compiled in.
+std::string version_text();
+
+}  // namespace tandem::app

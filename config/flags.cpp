@@ -1,0 +1,252 @@
+#include "config/flags.hpp"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "config/edit_distance.hpp"
+#include "config/speculative_config.hpp"
+#include "config/yaml_file.hpp"
+
+namespace tandem::config {
+namespace {
+
+constexpr const char* kModelGroup = "Model";
+constexpr const char* kSchedulingGroup = "Memory and scheduling";
+constexpr const char* kSpeculationGroup = "Speculation";
+constexpr const char* kServerGroup = "Server";
+constexpr const char* kHidden = "";  // accepted or refused, but not shown in --help
+
+/// A flag whose value is one of a few words.
+template <class T>
+CLI::Option* add_choice(CLI::App& command, const std::string& flag, T& target, std::map<std::string, T> words,
+                        const std::string& help) {
+  std::string names;
+  for (const auto& [word, value] : words) names += (names.empty() ? "" : "|") + word;
+  const auto read = [flag, &target, words = std::move(words), names](const std::string& given) {
+    const auto found = words.find(given);
+    if (found == words.end())
+      throw CLI::ValidationError(flag, "the value \"" + given + "\" is not one of " + names + ".");
+    target = found->second;
+  };
+  return command.add_option_function<std::string>(flag, read, help)->type_name(names);
+}
+
+/// A flag of a later version: refused with a reason, so that nobody believes it had an effect.
+void refuse_flag(CLI::App& command, const std::string& flag, const std::string& reason) {
+  const auto refuse = [flag, reason](const std::string&) { throw CLI::ValidationError(flag, reason); };
+  command.add_option_function<std::string>(flag, refuse)->group(kHidden);
+}
+
+template <class T>
+CLI::Option* add_number(CLI::App& command, const std::string& flags, T& target, T least, T most,
+                        const std::string& help) {
+  return command.add_option(flags, target, help)->check(CLI::Range(least, most));
+}
+
+void add_model_flags(CLI::App& command, engine_options& engine) {
+  command
+      .add_option("model,--model", engine.model, "A .gguf file, a Hugging Face folder, or a name of `tandem models`")
+      ->type_name("MODEL");
+  const auto device = [](const std::string& name) {
+    if (name == "auto" || name == "cpu") return;
+    if (name == "cuda") throw CLI::ValidationError("--device", "this build has no CUDA device; use auto or cpu.");
+    throw CLI::ValidationError("--device", "the value \"" + name + "\" is not one of auto|cpu.");
+  };
+  command.add_option_function<std::string>("--device", device, "Where to compute")
+      ->type_name("auto|cpu")
+      ->group(kModelGroup);
+  add_choice<weight_dtype>(
+      command, "--dtype", engine.dtype,
+      {{"auto", weight_dtype::automatic}, {"bf16", weight_dtype::bf16}, {"fp32", weight_dtype::fp32}},
+      "auto: the file's own kinds, fast; bf16, fp32: weights dequantised")
+      ->group(kModelGroup);
+  add_number(command, "--threads", engine.threads, 1, static_cast<std::int32_t>(limits::kMaxComputeThreads),
+             "Compute threads; default: the cores this process may use")
+      ->group(kModelGroup);
+  command
+      .add_option("--chat-template", engine.chat_template_file, "A Jinja file that replaces the model's own template")
+      ->type_name("FILE")
+      ->group(kModelGroup);
+  command.add_option("--seed", engine.seed, "Seed from which requests without one get theirs; default 0")
+      ->group(kModelGroup);
+}
+
+void add_memory_flags(CLI::App& command, engine_options& engine) {
+  const auto most_sequences = static_cast<std::int32_t>(limits::kMaxSequencesInFlight);
+  const auto group = [](CLI::Option* option) { option->group(kSchedulingGroup); };
+  group(add_number(command, "--max-model-len", engine.max_model_len, 1, limits::kMaxModelLength,
+                   "Longest prompt plus answer, in tokens; default: the model's own, as far as memory reaches"));
+  group(add_number(command, "--max-num-seqs", engine.max_num_seqs, 1, most_sequences,
+                   "Sequences in flight; default 256"));
+  group(add_number(command, "--max-num-batched-tokens", engine.max_num_batched_tokens, 1, limits::kMaxBatchedTokens,
+                   "Rows of one step: decode, draft and prefill together; default 512"));
+  group(add_number(command, "--block-size", engine.block_size, 1, limits::kMaxBlockSize,
+                   "Tokens of a KV block; default 16"));
+  group(add_number(command, "--num-kv-blocks", engine.num_kv_blocks, 1, limits::kMaxKvBlocks,
+                   "KV blocks; default: from the memory"));
+  group(command
+            .add_option("--kv-cache-memory,--kv-cache-memory-bytes", engine.kv_cache_memory_bytes,
+                        "Memory of the KV cache, e.g. 2GiB; default: min(4 GiB, 40 % of what is free)")
+            ->transform(CLI::AsSizeValue(false)));
+  add_choice<kv_cache_dtype>(
+      command, "--kv-cache-dtype", engine.kv_dtype,
+      {{"auto", kv_cache_dtype::automatic}, {"bf16", kv_cache_dtype::bf16}, {"fp32", kv_cache_dtype::fp32}},
+      "Numbers of the KV cache; auto: fp32 with --dtype fp32, else bf16")
+      ->group(kSchedulingGroup);
+  group(command.add_flag("--enable-prefix-caching,!--no-enable-prefix-caching", engine.prefix_caching,
+                         "Reuse the KV of equal beginnings; on by default"));
+  group(command.add_flag("--enable-chunked-prefill,!--no-enable-chunked-prefill", engine.chunked_prefill,
+                         "Split long prompts over steps; on by default"));
+  add_choice<bool>(command, "--scheduling-policy", engine.priority_scheduling, {{"fcfs", false}, {"priority", true}},
+                   "First come, first served, or by the request's priority")
+      ->group(kSchedulingGroup);
+  group(add_number<std::size_t>(command, "--max-num-queued-reqs", engine.max_queued_requests, 1,
+                                limits::kMaxQueuedRequests * 16, "Waiting requests before 429; default 4096"));
+  group(add_number<std::size_t>(command, "--max-num-queued-tokens", engine.max_queued_tokens, 1,
+                                limits::kMaxQueuedTokens * 16, "Waiting prompt tokens before 429"));
+  group(add_number(command, "--stream-interval", engine.stream_interval, 1, 1024,
+                   "Tokens per streamed piece; default 1"));
+  command.add_flag("--log-prompts", engine.log_prompts, "Log prompts and answers; off by default")
+      ->group(kSchedulingGroup);
+}
+
+void add_speculation_flags(CLI::App& command, speculation_options& speculation) {
+  const auto read = [&speculation](const std::string& text) {
+    if (const auto applied = apply_speculative_config(text, speculation); !applied)
+      throw CLI::ValidationError(applied.error().message);
+  };
+  command
+      .add_option_function<std::string>("--speculative-config", read, "All of it as one JSON object; see docs/api.md")
+      ->type_name("JSON")
+      ->group(kSpeculationGroup);
+  command
+      .add_option("--draft-model,--speculative-model", speculation.draft_model, "A small model that proposes tokens")
+      ->type_name("MODEL")
+      ->group(kSpeculationGroup);
+  add_number(command, "--num-speculative-tokens", speculation.num_speculative_tokens, 0, limits::kMaxDraftTokens,
+             "Tokens proposed per step; default 5")
+      ->group(kSpeculationGroup);
+}
+
+void refuse_later_flags(CLI::App& command) {
+  const auto ignored = [](std::int64_t) {};
+  command.add_flag_function("--use-v2-block-manager", ignored)->group(kHidden);  // this is the only block manager
+  refuse_flag(command, "--gpu-memory-utilization", "this build has no CUDA device; use --kv-cache-memory.");
+  refuse_flag(command, "--trace", "traces are not offered yet.");
+  const auto none_only = [](const std::string& value) {
+    if (value != "none")
+      throw CLI::ValidationError("--quantization", "only \"none\" is offered yet; use a quantised .gguf file.");
+  };
+  command.add_option_function<std::string>("--quantization", none_only)->group(kHidden);
+  const auto one_only = [](const std::string& value) {
+    if (value != "1") throw CLI::ValidationError("--tensor-parallel-size", "only 1 is offered yet.");
+  };
+  command.add_option_function<std::string>("--tensor-parallel-size", one_only)->group(kHidden);
+}
+
+std::vector<std::string> flag_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back(name);
+  return names;
+}
+
+std::string plain_name(std::string name) {
+  name.erase(0, std::min(name.find_first_not_of('-'), name.size()));
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
+result<void> apply_entry(CLI::App& command, const yaml_entry& entry, const std::string& file) {
+  const std::string name = plain_name(entry.key);
+  const std::string where = "in " + file + " line " + std::to_string(entry.line);
+  CLI::Option* option = command.get_option_no_throw("--" + name);
+  if (option == nullptr || name == "config" || name == "help")
+    return fail(error_code::invalid_argument, unknown_name_message(command, entry.key, where), entry.key);
+  const bool flag_wins = option->count() > 0;
+  if (flag_wins || entry.values.empty()) return {};
+  try {
+    const bool takes_value = option->get_expected_max() > 0;
+    for (const std::string& value : entry.values)
+      option->add_result(takes_value ? value : option->get_flag_value("--" + name, value));
+    option->run_callback();
+  } catch (const CLI::Error& problem) {
+    return fail(error_code::invalid_argument, std::string(problem.what()) + " (" + where + ")", entry.key);
+  }
+  return {};
+}
+
+result<void> apply_config_file(CLI::App& command, const std::string& path) {
+  const auto entries = read_yaml_file(path);
+  if (!entries) return tl::unexpected(entries.error());
+  for (const yaml_entry& entry : *entries)
+    if (auto applied = apply_entry(command, entry, path); !applied) return applied;
+  // A file's speculative-config must not undo a short form given as a flag.
+  for (const char* name : {"--draft-model", "--num-speculative-tokens"}) {
+    CLI::Option* option = command.get_option_no_throw(name);
+    if (option != nullptr && option->count() > 0) option->run_callback();
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_engine_flags(CLI::App& command, options& target) {
+  add_model_flags(command, target.engine);
+  add_memory_flags(command, target.engine);
+  add_speculation_flags(command, target.engine.speculation);
+  refuse_later_flags(command);
+}
+
+void add_server_flags(CLI::App& command, options& target) {
+  server_options& server = target.server;
+  command.add_option("--host", server.host, "Address to listen on; default 127.0.0.1")->group(kServerGroup);
+  add_number(command, "--port", server.port, 0, 65535, "Port to listen on, 0 for a free one; default 8000")
+      ->group(kServerGroup);
+  command.add_option("--api-key", server.api_keys, "Key that clients must send; repeatable; or TANDEM_API_KEY")
+      ->envname("TANDEM_API_KEY")
+      ->allow_extra_args(false)
+      ->group(kServerGroup);
+  command.add_option("--served-model-name", server.served_model_names, "Name clients use; repeatable")
+      ->group(kServerGroup);
+  add_number(command, "--shutdown-timeout", server.shutdown_timeout_s, 0, 3600,
+             "Seconds that running requests get at shutdown; default 30")
+      ->group(kServerGroup);
+  for (const char* flag : {"--ssl-keyfile", "--ssl-certfile"})
+    refuse_flag(command, flag, "TLS is not offered yet; put a TLS proxy in front.");
+}
+
+void add_common_flags(CLI::App& command, options& target) {
+  add_choice<log_level>(command, "--log-level", target.logging.level,
+                        {{"debug", log_level::debug},
+                         {"info", log_level::info},
+                         {"warning", log_level::warning},
+                         {"error", log_level::error}},
+                        "Least severity that is logged (to standard error)");
+  add_choice<bool>(command, "--log-format", target.logging.json, {{"text", false}, {"json", true}},
+                   "Form of log lines");
+  command.add_option("--config", target.config_file, "A YAML file with the same keys as the flags; flags win")
+      ->type_name("FILE");
+}
+
+result<void> finish_options(CLI::App& command, options& target) {
+  if (!target.config_file.empty())
+    if (auto applied = apply_config_file(command, target.config_file); !applied) return applied;
+  const speculation_options& speculation = target.engine.speculation;
+  if (speculation.method == draft_method::draft_model && speculation.draft_model.empty())
+    return fail(error_code::invalid_argument,
+                "--speculative-config: the method \"draft_model\" needs a model; add --draft-model MODEL.",
+                "--speculative-config");
+  return {};
+}
+
+std::string unknown_name_message(const CLI::App& command, const std::string& name, const std::string& where) {
+  const std::string near = nearest_name(plain_name(name), flag_names(command));
+  std::string message = "There is no option \"" + name + "\"";
+  if (!where.empty()) message += " " + where;
+  return message + (near.empty() ? "; see --help." : "; did you mean \"" + near + "\"?");
+}
+
+}  // namespace tandem::config

@@ -1,0 +1,76 @@
+#pragma once
+/// Everything a user can set, as one plain struct. Units are in the names; defaults are what an absent flag means.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/limits.hpp"
+#include "core/request.hpp"
+#include "core/step.hpp"
+
+namespace tandem::config {
+
+enum class weight_dtype : std::uint8_t { automatic, bf16, fp32 };
+enum class kv_cache_dtype : std::uint8_t { automatic, bf16, fp32 };
+
+/// --speculative-config and its short forms.
+struct speculation_options {
+  std::optional<draft_method> method;  ///< absent: `auto`, i.e. draft_model when there is a draft model, else none
+  std::string draft_model;             ///< a file, a folder or a known name; empty = none
+  std::int32_t num_speculative_tokens = limits::kDefaultDraftTokens;
+  std::int32_t prompt_lookup_min = 2;  ///< tokens
+  std::int32_t prompt_lookup_max = 5;  ///< tokens
+  acceptance_rule rule = acceptance_rule::coupled;
+  std::optional<std::int32_t> disable_by_batch_size;  ///< no drafts above this many sequences
+};
+
+/// What the engine needs, whichever way it is reached.
+struct engine_options {
+  std::string model;  ///< a .gguf file, a Hugging Face folder or a known name
+  weight_dtype dtype = weight_dtype::automatic;
+  kv_cache_dtype kv_dtype = kv_cache_dtype::automatic;
+  std::int32_t threads = 0;        ///< 0: the cores the cgroup grants
+  std::int32_t max_model_len = 0;  ///< tokens; 0: the model's own, lowered to what the KV cache can hold
+  std::int32_t max_num_seqs = 256;
+  std::int32_t max_num_batched_tokens = limits::kDefaultBatchedTokens;  ///< rows of one step
+  std::int32_t block_size = 16;                                         ///< tokens
+  std::int32_t num_kv_blocks = 0;                                       ///< 0: from kv_cache_memory_bytes
+  std::uint64_t kv_cache_memory_bytes = 0;  ///< 0: min(4 GiB, 40 % of what is free after loading)
+  bool prefix_caching = true;
+  bool chunked_prefill = true;
+  bool priority_scheduling = false;     ///< else first come, first served
+  std::size_t max_queued_requests = 0;  ///< 0: limits::kMaxQueuedRequests
+  std::size_t max_queued_tokens = 0;    ///< 0: limits::kMaxQueuedTokens
+  std::uint64_t seed = 0;               ///< from which requests without a seed get theirs
+  std::int32_t stream_interval = 1;     ///< tokens per streamed piece, at least
+  std::string chat_template_file;       ///< replaces the model's own; empty = the model's own
+  bool log_prompts = false;
+  speculation_options speculation;
+};
+
+/// What only `tandem serve` needs.
+struct server_options {
+  std::string host = "127.0.0.1";
+  std::int32_t port = 8000;  ///< 0: a free one
+  std::vector<std::string> api_keys;
+  std::vector<std::string> served_model_names;  ///< empty: from the model's name
+  std::int32_t shutdown_timeout_s = 30;
+};
+
+enum class log_level : std::uint8_t { debug, info, warning, error };
+
+struct logging_options {
+  log_level level = log_level::info;
+  bool json = false;
+};
+
+struct options {
+  engine_options engine;
+  server_options server;
+  logging_options logging;
+  std::string config_file;  ///< --config; empty = none
+};
+
+}  // namespace tandem::config

@@ -1,0 +1,188 @@
+#include "engine/loader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "engine/model_store.hpp"
+#include "gpu/host/host_device.hpp"
+
+namespace tandem::engine {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr double kMebibyte = 1024.0 * 1024.0;
+
+void say(const load_log& log, const std::string& line) {
+  if (log) log(line);
+}
+
+gpu::host_options device_options(const config::engine_options& options) {
+  gpu::host_options device;
+  device.threads = options.threads;
+  device.dtype = options.dtype == config::weight_dtype::bf16   ? gpu::compute_dtype::bf16
+                 : options.dtype == config::weight_dtype::fp32 ? gpu::compute_dtype::fp32
+                                                               : gpu::compute_dtype::automatic;
+  device.kv = options.kv_dtype == config::kv_cache_dtype::bf16   ? gpu::kv_dtype::bf16
+              : options.kv_dtype == config::kv_cache_dtype::fp32 ? gpu::kv_dtype::fp32
+                                                                 : gpu::kv_dtype::automatic;
+  device.block_size = options.block_size;
+  device.num_kv_blocks = options.num_kv_blocks;
+  device.kv_bytes = options.kv_cache_memory_bytes;
+  device.max_num_seqs = options.max_num_seqs;
+  device.max_model_len = options.max_model_len;
+  device.max_num_batched_tokens = options.max_num_batched_tokens;
+  device.max_draft_tokens = std::max(limits::kDraftTokensHeld, options.speculation.num_speculative_tokens);
+  return device;
+}
+
+/// The model's own length unless a smaller one was asked for, then what all KV blocks together can hold.
+result<std::int32_t> model_length(const config::engine_options& options, const model::description& model,
+                                  const gpu::device_info& device, const load_log& log) {
+  if (options.max_model_len > model.context_length)
+    return fail(error_code::invalid_argument,
+                fmt::format("--max-model-len is {}, but the model was made for {} tokens; lower it.",
+                            options.max_model_len, model.context_length),
+                "--max-model-len");
+  const std::int32_t wanted = options.max_model_len > 0 ? options.max_model_len : model.context_length;
+  const std::int64_t held = std::int64_t{device.num_kv_blocks} * device.block_size;
+  if (held >= wanted) return wanted;
+  if (options.max_model_len > 0)
+    return fail(error_code::invalid_argument,
+                fmt::format("--max-model-len is {}, but the KV cache holds {} tokens; lower it or raise "
+                            "--kv-cache-memory or --num-kv-blocks.",
+                            wanted, held),
+                "--max-model-len");
+  say(log,
+      fmt::format("the model could hold {} tokens, the KV cache holds {}: max_model_len is {}", wanted, held, held));
+  return static_cast<std::int32_t>(held);
+}
+
+/// auto: the draft model when there is one. The cost model that decides per step comes later.
+draft_method default_method(const config::speculation_options& speculation) {
+  if (speculation.method) return *speculation.method;
+  return speculation.draft_model.empty() ? draft_method::none : draft_method::draft_model;
+}
+
+runtime_options runtime_settings(const config::engine_options& options, std::int32_t max_model_len) {
+  runtime_options settings;
+  settings.model_name = served_name(options.model);
+  settings.max_model_len = max_model_len;
+  settings.max_num_seqs = options.max_num_seqs;
+  settings.max_num_batched_tokens = options.max_num_batched_tokens;
+  settings.prefix_caching = options.prefix_caching;
+  settings.chunked_prefill = options.chunked_prefill;
+  settings.priority_policy = options.priority_scheduling;
+  settings.max_queued_requests = options.max_queued_requests;
+  settings.max_queued_tokens = options.max_queued_tokens;
+  settings.seed = options.seed;
+  const config::speculation_options& speculation = options.speculation;
+  settings.rule = speculation.rule;
+  settings.speculation.method = default_method(speculation);
+  settings.speculation.k = speculation.num_speculative_tokens;
+  settings.speculation.disable_by_batch_size = speculation.disable_by_batch_size;
+  settings.prompt_lookup_min = speculation.prompt_lookup_min;
+  settings.prompt_lookup_max = speculation.prompt_lookup_max;
+  settings.max_draft_tokens = std::max(limits::kDraftTokensHeld, speculation.num_speculative_tokens);
+  settings.stream_interval = options.stream_interval;
+  settings.log_prompts = options.log_prompts;
+  return settings;
+}
+
+/// Null when no draft model is wanted.
+result<std::shared_ptr<const model::model>> open_draft(const config::speculation_options& speculation,
+                                                       const text::tokenizer& target, const load_log& log) {
+  if (speculation.draft_model.empty()) return std::shared_ptr<const model::model>{};
+  auto draft = open_with_tokenizer(speculation.draft_model);
+  if (!draft) return tl::unexpected(draft.error());
+  if (const auto same = text::check_same_vocabulary(target, *draft->tokenizer); !same)
+    return fail(
+        error_code::invalid_argument,
+        fmt::format("--draft-model {} does not fit the model: {}", speculation.draft_model, same.error().message),
+        "--draft-model");
+  const model::description& described = draft->model->describe();
+  say(log, fmt::format("draft {}: {} {}, {:.0f} M parameters", served_name(speculation.draft_model), described.format,
+                       described.architecture, static_cast<double>(described.parameters) / 1e6));
+  return draft->model;
+}
+
+void say_device(const load_log& log, const gpu::device_info& device, double seconds) {
+  say(log, fmt::format("device {}: weights {:.0f} MiB, KV {} blocks of {} tokens, {:.0f} MiB; loaded in {:.1f} s",
+                       device.name, static_cast<double>(device.weight_bytes) / kMebibyte, device.num_kv_blocks,
+                       device.block_size, static_cast<double>(device.kv_bytes) / kMebibyte, seconds));
+}
+
+result<std::string> read_template_file(const std::string& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::ostringstream text;
+  text << stream.rdbuf();
+  if (!stream) return fail(error_code::not_found, "--chat-template: cannot read " + file + ".", "--chat-template");
+  return text.str();
+}
+
+}  // namespace
+
+result<opened_model> open_with_tokenizer(const std::string& name) {
+  const auto path = resolve_model(name);
+  if (!path) return tl::unexpected(path.error());
+  auto opened = model::open_model(*path);
+  if (!opened) return tl::unexpected(opened.error());
+  auto tokenizer = text::tokenizer::make((*opened)->tokenizer());
+  if (!tokenizer) return tl::unexpected(tokenizer.error());
+  return opened_model{std::move(*opened), std::move(*tokenizer)};
+}
+
+result<std::shared_ptr<const text::chat_template>> load_chat_template(const std::string& file,
+                                                                      const text::tokenizer_spec& spec) {
+  std::string source = spec.chat_template;
+  if (!file.empty()) {
+    auto text = read_template_file(file);
+    if (!text) return tl::unexpected(text.error());
+    source = std::move(*text);
+  }
+  if (source.empty()) return std::shared_ptr<const text::chat_template>{};
+  auto parsed = text::chat_template::parse(source);
+  if (!parsed) return tl::unexpected(parsed.error());
+  return std::make_shared<const text::chat_template>(std::move(*parsed));
+}
+
+result<loaded_parts> load_parts(const config::engine_options& options, const load_log& log) {
+  const auto started = std::chrono::steady_clock::now();
+  auto target = open_with_tokenizer(options.model);
+  if (!target) return tl::unexpected(target.error());
+  const model::description& described = target->model->describe();
+  say(log, fmt::format("model {}: {} {}, {:.0f} M parameters, {} tokens of context", served_name(options.model),
+                       described.format, described.architecture, static_cast<double>(described.parameters) / 1e6,
+                       described.context_length));
+  const auto draft = open_draft(options.speculation, *target->tokenizer, log);
+  if (!draft) return tl::unexpected(draft.error());
+  auto chat = load_chat_template(options.chat_template_file, target->tokenizer->spec());
+  if (!chat && !options.chat_template_file.empty()) return tl::unexpected(chat.error());
+  if (!chat) say(log, "the model's chat template cannot be used, so chats will be refused: " + chat.error().message);
+  auto device = gpu::make_host_device(device_options(options), *target->model, draft->get());
+  if (!device) return tl::unexpected(device.error());
+  const auto length = model_length(options, described, (*device)->info(), log);
+  if (!length) return tl::unexpected(length.error());
+  say_device(log, (*device)->info(), std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count());
+  return loaded_parts{runtime_settings(options, *length),
+                      runtime_parts{std::move(*device), std::move(target->tokenizer), chat ? *chat : nullptr}};
+}
+
+result<std::unique_ptr<runtime>> start_engine(const config::engine_options& options, const load_log& log) {
+  auto loaded = load_parts(options, log);
+  if (!loaded) return tl::unexpected(loaded.error());
+  return make_runtime(std::move(loaded->options), std::move(loaded->parts));
+}
+
+std::string served_name(const std::string& model) {
+  fs::path path(model);
+  if (!path.has_filename()) path = path.parent_path();  // "folder/"
+  if (path.extension() == ".gguf") path = path.stem();
+  return path.filename().string();
+}
+
+}  // namespace tandem::engine

@@ -1,0 +1,142 @@
+// Answers of POST /v1/chat/completions.
+
+#include "core/assert.hpp"
+#include "net/openai_answers.hpp"
+
+namespace tandem::net {
+namespace {
+
+class chat_answer final : public api_answer {
+ public:
+  using api_answer::api_answer;
+  std::string_view content_type() const override { return format_.stream ? "text/event-stream" : "application/json"; }
+  std::string_view ping() const override { return kSsePing; }
+
+  std::string begin() override {
+    std::string out;
+    for (std::size_t i = 0; i < choices_.size(); ++i) {
+      json_writer role;
+      open_chunk(role, i);
+      role.key("delta").begin_object().key("role").string("assistant").key("content").string("").end_object();
+      role.key("logprobs").null();
+      write_finish(role, std::nullopt);
+      role.end_object().end_array();
+      if (format_.return_token_ids && i == 0) {
+        role.key("prompt_token_ids");
+        write_tokens(role, prompt_ids(0));
+      }
+      out += close_chunk(role, false);
+    }
+    return out;
+  }
+
+  std::string finish() override {
+    std::string out;
+    if (format_.include_usage) {
+      json_writer usage;
+      usage.begin_object();
+      write_identity(usage, "chat.completion.chunk");
+      usage.key("choices").begin_array().end_array().key("usage");
+      write_usage(usage, counts_);
+      usage.end_object();
+      out += sse_event(usage.take());
+    }
+    out += kSseDone;
+    return out;
+  }
+
+  std::string fail(const error& reason) override { return sse_event(error_json(reason)); }
+
+  std::string whole() override {
+    json_writer out;
+    out.begin_object();
+    write_identity(out, "chat.completion");
+    out.key("choices").begin_array();
+    for (std::size_t i = 0; i < choices_.size(); ++i) write_choice(out, i);
+    out.end_array().key("usage");
+    write_usage(out, counts_);
+    if (format_.prompt_logprobs) {
+      out.key("prompt_logprobs");
+      write_prompt_logprobs(out, choices_.front().prompt_logprobs, context_.texts);
+    }
+    if (format_.return_token_ids) {
+      out.key("prompt_token_ids");
+      write_tokens(out, prompt_ids(0));
+    }
+    if (format_.include_timings) {
+      out.key("timings");
+      write_timings(out, counts_);
+    }
+    out.end_object();
+    return out.take();
+  }
+
+ private:
+  void show(std::size_t index, const generation_event& event, choice& at, std::string& out) override {
+    const bool tokens_wanted = format_.logprobs || format_.return_token_ids;
+    if (event.text.empty() && !event.end && !(tokens_wanted && !event.tokens.empty())) return;
+    at.started = true;
+    json_writer chunk;
+    open_chunk(chunk, index);
+    chunk.key("delta").begin_object();
+    if (!event.text.empty()) chunk.key("content").string(event.text);
+    chunk.end_object().key("logprobs");
+    write_logprobs(chunk, event.logprobs);
+    write_finish(chunk, event.end);
+    if (format_.return_token_ids) {
+      chunk.key("token_ids");
+      write_tokens(chunk, event.tokens);
+    }
+    chunk.end_object().end_array();
+    out += close_chunk(chunk, complete());
+  }
+
+  void open_chunk(json_writer& out, std::size_t index) {
+    out.begin_object();
+    write_identity(out, "chat.completion.chunk");
+    out.key("choices").begin_array().begin_object().key("index").integer(static_cast<std::int64_t>(index));
+  }
+
+  std::string close_chunk(json_writer& out, bool last) {
+    if (format_.include_usage) out.key("usage").null();
+    if (format_.include_timings && last) {
+      out.key("timings");
+      write_timings(out, counts_);
+    }
+    out.end_object();
+    return sse_event(out.take());
+  }
+
+  void write_logprobs(json_writer& out, const std::vector<token_logprobs>& tokens) {
+    if (!format_.logprobs) {
+      out.null();
+      return;
+    }
+    out.begin_object().key("content");
+    write_chat_logprobs(out, tokens, context_.texts);
+    out.end_object();
+  }
+
+  void write_choice(json_writer& out, std::size_t index) {
+    const choice& at = choices_[index];
+    TANDEM_ASSERT(at.end);
+    out.begin_object().key("index").integer(static_cast<std::int64_t>(index));
+    out.key("message").begin_object().key("role").string("assistant").key("content").string(at.text).end_object();
+    out.key("logprobs");
+    write_logprobs(out, at.logprobs);
+    write_finish(out, at.end);
+    if (format_.return_token_ids) {
+      out.key("token_ids");
+      write_tokens(out, at.tokens);
+    }
+    out.end_object();
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<api_answer> make_chat_answer(const answer_format& format, answer_context context) {
+  return std::make_unique<chat_answer>(format, std::move(context));
+}
+
+}  // namespace tandem::net

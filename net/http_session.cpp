@@ -1,0 +1,287 @@
+#include "net/http_session.hpp"
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/post.hpp>
+#include <utility>
+
+#include "config/limits.hpp"
+#include "core/assert.hpp"
+#include "net/openai_answers.hpp"
+#include "net/router.hpp"
+#include "net/websocket_session.hpp"
+
+namespace tandem::net {
+namespace asio = boost::asio;
+using io_error = boost::system::error_code;
+
+http_session::http_session(io_lane& lane, asio::ip::tcp::socket socket)
+    : lane_(lane),
+      socket_(std::move(socket)),
+      membership_(lane, this),
+      phase_timer_(socket_.get_executor()),
+      ping_timer_(socket_.get_executor()),
+      writer_(socket_, lane.edge.options.timeouts.write, {[this] { on_drained(); }, [this] { cut(); }}),
+      parser_(lane.edge.options.max_body_bytes),
+      chunk_(limits::kReadChunkBytes) {}
+
+http_session::~http_session() {
+  if (call_) call_->abandon();
+}
+
+void http_session::start() {
+  membership_.enter(weak_from_this());
+  io_error ignored;
+  socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+  enter(phase::idle);
+  read();
+}
+
+// --- reading ---------------------------------------------------------------------------------------------------
+
+void http_session::read() {
+  const bool full = (phase_ == phase::answering && input_.size() >= limits::kMaxReadAheadBytes) ||
+                    writer_.waiting() > lane_.edge.options.max_outbox_bytes;
+  if (reading_ || full || phase_ == phase::closed || !socket_.is_open()) return;
+  reading_ = true;
+  socket_.async_read_some(asio::buffer(chunk_), [self = shared_from_this()](const io_error& reason, std::size_t bytes) {
+    self->on_read(reason, bytes);
+  });
+}
+
+void http_session::on_read(const io_error& reason, std::size_t bytes) {
+  reading_ = false;
+  if (phase_ == phase::closed) return;
+  if (reason) return on_peer_gone();
+  if (phase_ != phase::linger && !closing_) input_.append(chunk_.data(), bytes);
+  progress();
+  read();
+}
+
+void http_session::progress() {
+  bool moved = true;
+  while (moved && !input_.empty() && !closing_ && phase_ < phase::answering) moved = take_bytes();
+}
+
+// Feeds the parser once. False: it needs more than the buffer holds, or the connection is closing.
+bool http_session::take_bytes() {
+  if (phase_ == phase::idle) enter(phase::header);
+  const std::size_t used = parser_.feed(input_);
+  input_.erase(0, used);
+  switch (parser_.current()) {
+    case http_parser::state::failed:
+      refuse_and_close(
+          error_response(parser_.status(), parser_.message(), parser_.status() == 413 ? "too_large" : "invalid_http"));
+      return false;
+    case http_parser::state::complete:
+      if (head_seen_ || !refuse_head()) dispatch();
+      return true;
+    case http_parser::state::body:
+      if (!head_seen_ && refuse_head()) return false;
+      if (!head_seen_) enter(phase::body);
+      head_seen_ = true;
+      return used > 0;
+    case http_parser::state::head:
+      break;
+  }
+  return false;
+}
+
+// A client that waits for "100 Continue" learns at once when its body is not wanted.
+bool http_session::refuse_head() {
+  const http_request head = parser_.head();
+  const std::string_view expectation = head.header("Expect");
+  if (expectation.empty()) return false;
+  if (!head.expects_continue) {
+    refuse_and_close(error_response(417, "Only 'Expect: 100-continue' is understood.", "expectation_failed"));
+    return true;
+  }
+  if (auto refused = refusal(lane_, head)) {
+    refuse_and_close(std::move(*refused));
+    return true;
+  }
+  if (parser_.current() != http_parser::state::complete) writer_.send(kContinue, shared_from_this());
+  return false;
+}
+
+void http_session::dispatch() {
+  http_request request = parser_.take();
+  head_seen_ = false;
+  head_only_ = request.method == "HEAD";
+  keep_alive_ = request.keep_alive;
+  chunked_ = request.http_1_1;
+  enter(phase::answering);
+  if (auto refused = refusal(lane_, request)) return send(std::move(*refused));
+  if (request.upgrades_to_websocket && request.path == "/ws") return upgrade(std::move(request));
+  auto call = answer_request(lane_, std::move(request), weak_from_this());
+  if (phase_ == phase::answering) {
+    call_ = std::move(call);
+  } else if (call) {
+    call->abandon();
+  }
+}
+
+void http_session::upgrade(http_request request) {
+  if (reading_ || !input_.empty() || !writer_.idle()) {
+    return refuse_and_close(
+        error_response(400, "Nothing may be sent around an upgrade; wait for its answer.", "invalid_upgrade"));
+  }
+  writer_.stop();
+  phase_ = phase::closed;
+  phase_timer_.cancel();
+  start_websocket(lane_, std::move(socket_), request);
+}
+
+// --- answering -------------------------------------------------------------------------------------------------
+
+void http_session::send(http_response response) {
+  if (phase_ != phase::answering || streaming_) return;
+  const bool close = !keep_alive_ || lane_.stopping;
+  std::string bytes = response_head(response, {body_framing::kind::length, response.body.size()}, close);
+  if (!head_only_) bytes += response.body;
+  writer_.send(bytes, shared_from_this());
+  end_exchange(close);
+}
+
+void http_session::begin_stream(http_response head, std::string_view ping) {
+  if (phase_ != phase::answering) return;
+  streaming_ = true;
+  ping_ = ping;
+  if (!chunked_) keep_alive_ = false;  // HTTP/1.0 knows the end by the connection's end only
+  const auto framing = chunked_ ? body_framing::kind::chunked : body_framing::kind::until_close;
+  writer_.send(response_head(head, {framing, 0}, !keep_alive_), shared_from_this());
+  if (!ping_.empty()) wait_to_ping();
+}
+
+void http_session::write(std::string_view bytes) {
+  if (phase_ != phase::answering || !streaming_ || bytes.empty()) return;
+  wrote_since_ping_ = true;
+  writer_.send(chunked_ ? chunk_of(bytes) : std::string(bytes), shared_from_this());
+  if (writer_.waiting() > lane_.edge.options.max_outbox_bytes) cut();  // a reader too slow must not cost memory
+}
+
+void http_session::end_stream(bool broken) {
+  if (phase_ != phase::answering || !streaming_) return;
+  if (chunked_) writer_.send(kLastChunk, shared_from_this());
+  end_exchange(broken || !keep_alive_ || lane_.stopping);
+}
+
+// Called from inside the call that answered: that one is destroyed behind this turn.
+void http_session::end_exchange(bool close) {
+  streaming_ = false;
+  ping_timer_.cancel();
+  closing_ = closing_ || close;
+  enter(phase::idle);
+  asio::post(socket_.get_executor(), [self = shared_from_this(), call = std::move(call_)] {
+    if (self->phase_ == phase::closed) return;
+    if (self->closing_ && self->writer_.idle()) self->linger();
+    self->progress();
+    self->read();
+  });
+  call_.reset();
+}
+
+void http_session::refuse_and_close(http_response response) {
+  if (phase_ == phase::closed) return;
+  if (phase_ == phase::answering) enter(phase::idle);
+  closing_ = true;
+  input_.clear();
+  writer_.send(response_head(response, {body_framing::kind::length, response.body.size()}, true) + response.body,
+               shared_from_this());
+}
+
+void http_session::wait_to_ping() {
+  wrote_since_ping_ = false;
+  ping_timer_.expires_after(lane_.edge.options.timeouts.stream_ping);
+  ping_timer_.async_wait([weak = weak_from_this()](const io_error& reason) {
+    const auto self = weak.lock();
+    if (reason || !self || !self->streaming_) return;
+    if (!self->wrote_since_ping_) self->write(self->ping_);
+    if (self->streaming_) self->wait_to_ping();
+  });
+}
+
+// --- times and ends --------------------------------------------------------------------------------------------
+
+void http_session::enter(phase next) {
+  phase_ = next;
+  const server_timeouts& timeouts = lane_.edge.options.timeouts;
+  std::chrono::milliseconds bound{0};
+  switch (next) {
+    case phase::idle:
+      bound = timeouts.idle;
+      break;
+    case phase::header:
+      bound = timeouts.header;
+      break;
+    case phase::body:
+      bound = timeouts.body;
+      break;
+    case phase::linger:
+      bound = limits::kLingerTimeout;
+      break;
+    case phase::answering:
+    case phase::closed:
+      phase_timer_.cancel();
+      return;
+  }
+  phase_timer_.expires_after(bound);
+  phase_timer_.async_wait([weak = weak_from_this()](const io_error& reason) {
+    const auto self = weak.lock();
+    if (reason || !self) return;
+    // A wait that was already due when the timer was set anew is none.
+    if (self->phase_timer_.expiry() <= asio::steady_timer::clock_type::now()) self->on_late();
+  });
+}
+
+void http_session::on_late() {
+  if (phase_ == phase::answering || phase_ == phase::closed) return;
+  if ((phase_ == phase::header || phase_ == phase::body) && !closing_) {
+    return refuse_and_close(
+        error_response(408, "The request did not arrive in time; send it faster.", "request_timeout"));
+  }
+  if (writer_.idle() || phase_ == phase::linger) cut();
+}
+
+void http_session::on_peer_gone() {
+  if (phase_ == phase::answering || phase_ == phase::linger || writer_.idle()) return cut();
+  closing_ = true;
+}
+
+void http_session::on_drained() {
+  if (closing_ && phase_ != phase::answering) return linger();
+  if (phase_ == phase::idle) enter(phase::idle);  // the idle time counts from here
+  read();
+}
+
+// The client may still be sending; closing now would reset the connection and lose it the answer.
+void http_session::linger() {
+  if (phase_ == phase::linger || phase_ == phase::closed) return;
+  io_error ignored;
+  socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+  enter(phase::linger);
+  read();
+}
+
+void http_session::finish() {
+  if (phase_ == phase::answering) return;  // send() and end_stream() see lane_.stopping
+  closing_ = true;
+  if (writer_.idle()) cut();
+}
+
+void http_session::cut() {
+  if (phase_ == phase::closed) return;
+  const auto self = shared_from_this();
+  phase_ = phase::closed;
+  streaming_ = false;
+  phase_timer_.cancel();
+  ping_timer_.cancel();
+  writer_.stop();
+  io_error ignored;
+  socket_.close(ignored);
+  if (!call_) return;
+  call_->abandon();
+  // Cut from inside the call's own write: it is destroyed behind this turn.
+  asio::post(socket_.get_executor(), [call = std::exchange(call_, nullptr)] {});
+}
+
+}  // namespace tandem::net

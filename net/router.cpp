@@ -1,0 +1,119 @@
+#include "net/router.hpp"
+
+#include <fmt/format.h>
+#include <openssl/crypto.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "config/limits.hpp"
+#include "core/assert.hpp"
+#include "net/endpoints.hpp"
+#include "net/openai_answers.hpp"
+
+namespace tandem::net {
+namespace {
+
+using endpoint = std::shared_ptr<running_call> (*)(io_lane&, http_request&, std::weak_ptr<response_channel>);
+
+struct route {
+  std::string_view path;
+  bool is_prefix;  ///< something non-empty follows
+  std::string_view method;
+  bool open;  ///< without a key, and while the model loads
+  endpoint answer;
+};
+
+constexpr std::array kRoutes{
+    route{"/live", false, "GET", true, answer_live},
+    route{"/health", false, "GET", true, answer_health},
+    route{"/", false, "GET", false, answer_front_page},
+    route{"/version", false, "GET", false, answer_version},
+    route{"/metrics", false, "GET", false, answer_metrics},
+    route{"/v1/models", false, "GET", false, answer_models},
+    route{"/v1/models/", true, "GET", false, answer_one_model},
+    route{"/ws", false, "GET", false, answer_upgrade_required},
+    route{"/generate", false, "POST", false, answer_generation},
+    route{"/v1/completions", false, "POST", false, answer_generation},
+    route{"/v1/chat/completions", false, "POST", false, answer_generation},
+    route{"/v1/cancel/", true, "POST", false, answer_cancel},
+    route{"/tokenize", false, "POST", false, answer_tokenize},
+    route{"/detokenize", false, "POST", false, answer_detokenize},
+};
+
+const route* find_route(std::string_view path) {
+  for (const route& each : kRoutes) {
+    if (each.is_prefix ? path.starts_with(each.path) && path.size() > each.path.size() : path == each.path)
+      return &each;
+  }
+  return nullptr;
+}
+
+bool method_fits(const route& found, std::string_view method) {
+  return method == found.method || (method == "HEAD" && found.method == "GET");
+}
+
+bool has_key(const server_options& options, const http_request& head) {
+  if (options.api_keys.empty()) return true;
+  std::string_view given = head.header("Authorization");
+  constexpr std::string_view kScheme = "Bearer ";
+  if (given.size() < kScheme.size() || !equal_ignoring_case(given.substr(0, kScheme.size()), kScheme)) return false;
+  given.remove_prefix(kScheme.size());
+  bool known = false;  // every key is looked at, so that time tells nothing about which one fits
+  for (const std::string& key : options.api_keys) {
+    const bool equal = key.size() == given.size() && CRYPTO_memcmp(key.data(), given.data(), key.size()) == 0;
+    known = known || equal;
+  }
+  return known;
+}
+
+// A browser sends other types across origins without asking, so they could drive a server on the loopback address.
+bool is_json(std::string_view content_type) {
+  const std::string_view type = content_type.substr(0, content_type.find(';'));
+  const std::size_t end = type.find_last_not_of(" \t");
+  return content_type.empty() ||
+         equal_ignoring_case(type.substr(0, end == std::string_view::npos ? 0 : end + 1), "application/json");
+}
+
+}  // namespace
+
+std::optional<http_response> refusal(const io_lane& lane, const http_request& head) {
+  const route* found = find_route(head.path);
+  const bool open = found != nullptr && found->open;
+  if (!open && !has_key(lane.edge.options, head)) {
+    auto response =
+        error_response(401, "The API key is missing or wrong; send 'Authorization: Bearer KEY'.", "invalid_api_key");
+    response.headers.emplace_back("WWW-Authenticate", "Bearer");
+    return response;
+  }
+  if (found == nullptr) {
+    return error_response(404,
+                          fmt::format("There is no '{}' here; see docs/api.md for the paths.",
+                                      std::string_view(head.path).substr(0, 256)),
+                          "not_found");
+  }
+  if (!method_fits(*found, head.method)) {
+    const std::string_view allowed = found->method == "GET" ? "GET, HEAD" : found->method;
+    auto response = error_response(405, fmt::format("'{}' takes {} only.", found->path, allowed), "method_not_allowed");
+    response.headers.emplace_back("Allow", allowed);
+    return response;
+  }
+  if (!found->open && !lane.engine) {
+    return error_response(error{error_code::unavailable, "The model is still loading; try again soon.", {}});
+  }
+  if (found->method == "POST" && !found->is_prefix && !is_json(head.header("Content-Type"))) {
+    return error_response(415, "The body must be JSON; send 'Content-Type: application/json'.",
+                          "unsupported_media_type");
+  }
+  return std::nullopt;
+}
+
+std::shared_ptr<running_call> answer_request(io_lane& lane, http_request request,
+                                             std::weak_ptr<response_channel> channel) {
+  const route* found = find_route(request.path);
+  TANDEM_ASSERT(found != nullptr);
+  return found->answer(lane, request, std::move(channel));
+}
+
+}  // namespace tandem::net

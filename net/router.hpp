@@ -1,0 +1,21 @@
+#pragma once
+/// Which endpoint answers a request, and which requests are refused before any endpoint sees them.
+
+#include <memory>
+#include <optional>
+
+#include "net/http_message.hpp"
+#include "net/io_lane.hpp"
+#include "net/response_channel.hpp"
+
+namespace tandem::net {
+
+/// From the header alone: unknown path 404, method 405, key 401, content type 415, model still loading 503.
+std::optional<http_response> refusal(const io_lane& lane, const http_request& head);
+
+/// Answers through `channel`, at once or later. Returns what goes on, or null when the answer was sent already.
+/// Requires that refusal() had nothing against it.
+std::shared_ptr<running_call> answer_request(io_lane& lane, http_request request,
+                                             std::weak_ptr<response_channel> channel);
+
+}  // namespace tandem::net

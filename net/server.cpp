@@ -1,0 +1,181 @@
+#include "net/server.hpp"
+
+#include <fmt/format.h>
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "core/assert.hpp"
+#include "net/http_session.hpp"
+#include "net/io_lane.hpp"
+#include "net/listener.hpp"
+
+namespace tandem::net {
+namespace {
+
+namespace asio = boost::asio;
+using work_guard = asio::executor_work_guard<asio::io_context::executor_type>;
+
+request_facts facts_of(const runtime& engine, const server_options& options) {
+  const runtime_options& chosen = engine.options();
+  request_facts facts;
+  facts.model_names = options.served_names;
+  if (facts.model_names.empty()) facts.model_names.push_back(chosen.model_name);
+  facts.vocabulary = engine.device().vocabulary_size > 0 ? engine.device().vocabulary_size : engine.tokenizer().size();
+  facts.max_model_len = chosen.max_model_len;
+  facts.max_draft_tokens = chosen.max_draft_tokens;
+  facts.drafters = {true, chosen.ngram_drafter, engine.device().draft_context_limit > 0};
+  facts.has_chat_template = engine.has_chat_template();
+  return facts;
+}
+
+}  // namespace
+
+struct server::impl {
+  explicit impl(server_options options) { edge.options = std::move(options); }
+
+  result<void> bind();
+  void run();
+  void accept(asio::ip::tcp::socket socket);
+  template <class Task>
+  void on_every_lane(const Task& task);
+  bool wait_until_empty(std::chrono::milliseconds bound);
+  void join();
+
+  edge_state edge;
+  std::vector<std::unique_ptr<io_lane>> lanes;
+  std::vector<work_guard> guards;
+  std::vector<std::thread> threads;
+  std::shared_ptr<listener> door;
+  std::string shown_host;
+  std::uint16_t port = 0;
+  std::size_t next_lane = 0;  // on the listener's lane
+  bool stopped = false;
+};
+
+result<void> server::impl::bind() {
+  const std::size_t threads_wanted = edge.options.io_threads;
+  if (threads_wanted < 1 || threads_wanted > limits::kMaxIoThreads) {
+    return fail(error_code::invalid_argument, fmt::format("io_threads must be 1 to {}.", limits::kMaxIoThreads));
+  }
+  for (std::size_t i = 0; i < threads_wanted; ++i) lanes.push_back(std::make_unique<io_lane>(edge));
+  auto acceptor = bind_port(lanes.front()->context, edge.options.host, edge.options.port);
+  if (!acceptor) return tl::unexpected<error>(acceptor.error());
+  const auto local = acceptor->local_endpoint();
+  port = local.port();
+  shown_host = local.address().is_v6() ? fmt::format("[{}]", local.address().to_string()) : local.address().to_string();
+  door = std::make_shared<listener>(
+      std::move(*acceptor),
+      listener::events{[this]() -> asio::io_context& { return lanes[next_lane % lanes.size()]->context; },
+                       [this](asio::ip::tcp::socket socket) { accept(std::move(socket)); }});
+  return {};
+}
+
+void server::impl::run() {
+  door->start();
+  for (const auto& lane : lanes) {
+    guards.emplace_back(lane->context.get_executor());
+    threads.emplace_back([&context = lane->context] { context.run(); });
+  }
+}
+
+void server::impl::accept(asio::ip::tcp::socket socket) {
+  io_lane& lane = *lanes[next_lane++ % lanes.size()];
+  if (edge.connections >= edge.options.max_connections) return;  // closed by leaving
+  asio::post(lane.context, [&lane, socket = std::move(socket)]() mutable {
+    std::make_shared<http_session>(lane, std::move(socket))->start();
+  });
+}
+
+template <class Task>
+void server::impl::on_every_lane(const Task& task) {
+  for (const auto& lane : lanes) asio::post(lane->context, [&lane = *lane, task] { task(lane); });
+}
+
+bool server::impl::wait_until_empty(std::chrono::milliseconds bound) {
+  const auto end = std::chrono::steady_clock::now() + bound;
+  while (edge.connections > 0) {
+    if (std::chrono::steady_clock::now() >= end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return true;
+}
+
+void server::impl::join() {
+  for (const auto& lane : lanes) lane->door->close();
+  guards.clear();
+  for (const auto& lane : lanes) lane->context.stop();
+  for (std::thread& thread : threads) thread.join();
+  threads.clear();
+}
+
+namespace {
+
+std::vector<std::shared_ptr<connection>> connections_of(const io_lane& lane) {
+  std::vector<std::shared_ptr<connection>> open;
+  for (const auto& [raw, weak] : lane.connections) {
+    if (auto strong = weak.lock()) open.push_back(std::move(strong));
+  }
+  return open;
+}
+
+void finish_all(io_lane& lane) {
+  lane.stopping = true;
+  for (const auto& each : connections_of(lane)) each->finish();
+}
+
+void abort_all(io_lane& lane) {
+  for (const auto& each : connections_of(lane)) each->abort();
+}
+
+}  // namespace
+
+result<std::unique_ptr<server>> server::bind(server_options options) {
+  auto state = std::make_unique<impl>(std::move(options));
+  if (auto bound = state->bind(); !bound) return tl::unexpected<error>(bound.error());
+  state->run();
+  return std::unique_ptr<server>(new server(std::move(state)));
+}
+
+server::server(std::unique_ptr<impl> state) : impl_(std::move(state)) {}
+server::~server() {
+  stop(std::chrono::milliseconds(0));
+}
+
+std::uint16_t server::port() const {
+  return impl_->port;
+}
+std::string server::url() const {
+  return fmt::format("http://{}:{}", impl_->shown_host, impl_->port);
+}
+
+void server::serve(std::shared_ptr<runtime> engine) {
+  TANDEM_ASSERT(engine != nullptr);
+  const request_facts facts = facts_of(*engine, impl_->edge.options);
+  impl_->on_every_lane([engine, facts](io_lane& lane) {
+    lane.facts = facts;
+    lane.engine = engine;
+  });
+}
+
+void server::stop_accepting() {
+  asio::post(impl_->lanes.front()->context, [door = impl_->door] { door->stop(); });
+  impl_->on_every_lane(finish_all);
+}
+
+void server::stop(std::chrono::milliseconds bound) {
+  if (std::exchange(impl_->stopped, true)) return;
+  stop_accepting();
+  if (!impl_->wait_until_empty(bound)) {
+    impl_->on_every_lane(abort_all);
+    impl_->wait_until_empty(limits::kShutdownGrace);
+  }
+  impl_->join();
+}
+
+}  // namespace tandem::net

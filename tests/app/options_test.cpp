@@ -1,0 +1,187 @@
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+#include <fstream>
+
+#include "config/edit_distance.hpp"
+#include "config/flags.hpp"
+#include "config/speculative_config.hpp"
+#include "tests/support/temporary_folder.hpp"
+
+namespace tandem::config {
+namespace {
+
+/// One command line, parsed as `serve` parses it. `problem` is what the user would read.
+struct parsed {
+  options values;
+  std::string problem;
+};
+
+parsed parse(const std::string& line) {
+  parsed outcome;
+  CLI::App command{"test", "serve"};
+  add_server_flags(command, outcome.values);
+  add_engine_flags(command, outcome.values);
+  add_common_flags(command, outcome.values);
+  try {
+    command.parse(line, false);
+  } catch (const CLI::ParseError& problem) {
+    outcome.problem = problem.what();
+    return outcome;
+  }
+  if (const auto finished = finish_options(command, outcome.values); !finished)
+    outcome.problem = finished.error().message;
+  return outcome;
+}
+
+bool says(const parsed& outcome, const std::string& part) {
+  return outcome.problem.find(part) != std::string::npos;
+}
+
+class config_file {
+ public:
+  explicit config_file(const std::string& yaml) { std::ofstream(path()) << yaml; }
+  std::string path() const { return (folder_ / "tandem.yaml").string(); }
+
+ private:
+  test::temporary_folder folder_;
+};
+
+TEST(options, defaults_are_those_of_the_documentation) {
+  const parsed outcome = parse("M");
+  EXPECT_EQ(outcome.problem, "");
+  EXPECT_EQ(outcome.values.engine.model, "M");
+  EXPECT_EQ(outcome.values.server.host, "127.0.0.1");
+  EXPECT_EQ(outcome.values.server.port, 8000);
+  EXPECT_EQ(outcome.values.engine.max_num_seqs, 256);
+  EXPECT_EQ(outcome.values.engine.block_size, 16);
+  EXPECT_TRUE(outcome.values.engine.prefix_caching);
+  EXPECT_FALSE(outcome.values.engine.speculation.method.has_value());
+}
+
+TEST(options, the_model_may_be_a_flag) {
+  EXPECT_EQ(parse("--model M --port 9").values.engine.model, "M");
+}
+
+TEST(options, every_flag_reaches_its_field) {
+  const parsed outcome = parse(
+      "M --host 0.0.0.0 --port 0 --api-key a --api-key b --served-model-name x --max-model-len 100 --max-num-seqs 3 "
+      "--max-num-batched-tokens 64 --block-size 8 --num-kv-blocks 10 --kv-cache-memory 2GiB --kv-cache-dtype fp32 "
+      "--no-enable-prefix-caching --no-enable-chunked-prefill --scheduling-policy priority --max-num-queued-reqs 5 "
+      "--max-num-queued-tokens 50 --device cpu --dtype fp32 --threads 2 --draft-model D --num-speculative-tokens 4 "
+      "--seed 7 --stream-interval 2 --shutdown-timeout 3 --log-level debug --log-format json --log-prompts "
+      "--use-v2-block-manager");
+  ASSERT_EQ(outcome.problem, "");
+  const engine_options& engine = outcome.values.engine;
+  EXPECT_EQ(outcome.values.server.api_keys, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(engine.kv_cache_memory_bytes, std::uint64_t{2} << 30);
+  EXPECT_EQ(engine.dtype, weight_dtype::fp32);
+  EXPECT_EQ(engine.kv_dtype, kv_cache_dtype::fp32);
+  EXPECT_FALSE(engine.prefix_caching);
+  EXPECT_FALSE(engine.chunked_prefill);
+  EXPECT_TRUE(engine.priority_scheduling);
+  EXPECT_EQ(engine.max_queued_requests, 5u);
+  EXPECT_EQ(engine.speculation.draft_model, "D");
+  EXPECT_EQ(engine.speculation.num_speculative_tokens, 4);
+  EXPECT_EQ(engine.seed, 7u);
+  EXPECT_TRUE(outcome.values.logging.json);
+}
+
+TEST(options, a_wrong_value_names_the_flag) {
+  for (const std::string flag :
+       {"--port 70000", "--port x", "--max-num-seqs 0", "--block-size 0", "--dtype int4", "--scheduling-policy lifo",
+        "--threads -1", "--kv-cache-memory lots", "--log-level loud"})
+    EXPECT_TRUE(says(parse("M " + flag), flag.substr(0, flag.find(' ')))) << flag << ": " << parse("M " + flag).problem;
+}
+
+TEST(options, flags_of_later_versions_are_refused_with_a_reason) {
+  EXPECT_TRUE(says(parse("M --ssl-keyfile k"), "TLS is not offered yet"));
+  EXPECT_TRUE(says(parse("M --quantization int8"), "only \"none\" is offered yet"));
+  EXPECT_TRUE(says(parse("M --tensor-parallel-size 2"), "only 1 is offered yet"));
+  EXPECT_TRUE(says(parse("M --device cuda"), "no CUDA device"));
+  EXPECT_TRUE(says(parse("M --gpu-memory-utilization 0.5"), "--kv-cache-memory"));
+  EXPECT_TRUE(says(parse("M --trace t"), "not offered yet"));
+  EXPECT_TRUE(says(parse("M --speculative-config {\"method\":\"eagle\"}"), "not offered yet"));
+  EXPECT_EQ(parse("M --quantization none --tensor-parallel-size 1").problem, "");
+}
+
+TEST(options, a_file_gives_what_flags_do_not) {
+  const config_file file(
+      "model: M\nport: 9000\nmax_num_seqs: 12\nenable-prefix-caching: false\napi-key: [a, b]\n"
+      "speculative-config:\n  method: ngram\n  num_speculative_tokens: 3\n");
+  const parsed outcome = parse("--max-num-seqs 34 --config " + file.path());
+  ASSERT_EQ(outcome.problem, "");
+  EXPECT_EQ(outcome.values.engine.model, "M");
+  EXPECT_EQ(outcome.values.server.port, 9000);
+  EXPECT_EQ(outcome.values.engine.max_num_seqs, 34) << "flags win";
+  EXPECT_FALSE(outcome.values.engine.prefix_caching);
+  EXPECT_EQ(outcome.values.server.api_keys, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(outcome.values.engine.speculation.method, draft_method::ngram);
+  EXPECT_EQ(outcome.values.engine.speculation.num_speculative_tokens, 3);
+}
+
+TEST(options, a_short_form_given_as_a_flag_wins_over_the_object_of_a_file) {
+  const config_file file("speculative-config: {method: ngram, num_speculative_tokens: 3}\n");
+  EXPECT_EQ(
+      parse("M --num-speculative-tokens 7 --config " + file.path()).values.engine.speculation.num_speculative_tokens,
+      7);
+}
+
+TEST(options, an_unknown_key_of_a_file_is_an_error_with_line_and_suggestion) {
+  const config_file file("port: 9\nmax-num-seq: 12\n");
+  const parsed outcome = parse("M --config " + file.path());
+  EXPECT_TRUE(says(outcome, "line 2")) << outcome.problem;
+  EXPECT_TRUE(says(outcome, "did you mean \"max-num-seqs\"?")) << outcome.problem;
+}
+
+TEST(options, a_file_that_is_missing_or_broken_is_an_error_that_names_it) {
+  EXPECT_TRUE(says(parse("M --config /nowhere/x.yaml"), "/nowhere/x.yaml"));
+  const config_file broken("port: [1\n");
+  EXPECT_TRUE(says(parse("M --config " + broken.path()), broken.path()));
+  const config_file list("- a\n- b\n");
+  EXPECT_TRUE(says(parse("M --config " + list.path()), "must be a map"));
+  const config_file bad_value("port: high\n");
+  EXPECT_TRUE(says(parse("M --config " + bad_value.path()), "port"));
+}
+
+TEST(speculative_config, every_key_is_read) {
+  speculation_options target;
+  const auto applied = apply_speculative_config(
+      R"({"method": "draft_model", "model": "D", "num_speculative_tokens": 4, "adaptive": true, "prompt_lookup_min": 1,
+          "prompt_lookup_max": 4, "sampling": "rejection", "disable_by_batch_size": 8, "draft_device": "auto"})",
+      target);
+  ASSERT_TRUE(applied) << applied.error().message;
+  EXPECT_EQ(target.method, draft_method::draft_model);
+  EXPECT_EQ(target.draft_model, "D");
+  EXPECT_EQ(target.num_speculative_tokens, 4);
+  EXPECT_EQ(target.prompt_lookup_max, 4);
+  EXPECT_EQ(target.rule, acceptance_rule::rejection);
+  EXPECT_EQ(target.disable_by_batch_size, 8);
+}
+
+TEST(speculative_config, an_error_names_the_key) {
+  const auto problem = [](const char* json) {
+    speculation_options target;
+    const auto applied = apply_speculative_config(json, target);
+    return applied ? std::string{} : applied.error().message;
+  };
+  EXPECT_NE(problem(R"({"num_speculative_token": 4})").find("did you mean \"num_speculative_tokens\"?"),
+            std::string::npos);
+  EXPECT_NE(problem(R"({"num_speculative_tokens": "4"})").find("num_speculative_tokens"), std::string::npos);
+  EXPECT_NE(problem(R"({"num_speculative_tokens": 17})").find("from 0 to 16"), std::string::npos);
+  EXPECT_NE(problem(R"({"prompt_lookup_min": 5, "prompt_lookup_max": 2})").find("prompt_lookup_min"),
+            std::string::npos);
+  EXPECT_NE(problem("[]").find("one JSON object"), std::string::npos);
+  EXPECT_NE(problem("{").find("one JSON object"), std::string::npos);
+}
+
+TEST(edit_distance, counts_typing_errors) {
+  EXPECT_EQ(edit_distance("port", "port"), 0u);
+  EXPECT_EQ(edit_distance("prot", "port"), 1u) << "two swapped letters are one error";
+  EXPECT_EQ(edit_distance("", "port"), 4u);
+  EXPECT_EQ(nearest_name("max-num-sqes", {"max-num-seqs", "port"}), "max-num-seqs");
+  EXPECT_EQ(nearest_name("completely-different", {"max-num-seqs", "port"}), "");
+}
+
+}  // namespace
+}  // namespace tandem::config

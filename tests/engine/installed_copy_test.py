@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""Installs tandem into a folder of its own and builds both examples against it, as a user's program would be."""
+import os
+import subprocess
+import tempfile
+import unittest
+
+CMAKE = os.environ["CMAKE"]
+MODEL = os.path.join(os.environ["MADE_MODELS"], "cycle.gguf")
+
+
+def run(*command):
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600, check=False)
+
+
+class InstalledCopy(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.prefix = os.path.join(cls.folder.name, "prefix")
+        installed = run(CMAKE, "--install", os.environ["TANDEM_BUILD"], "--prefix", cls.prefix)
+        assert installed.returncode == 0, installed.stdout
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def build(self, example):
+        source = os.path.join(os.environ["TANDEM_SOURCE"], "examples", example)
+        build = os.path.join(self.folder.name, example)
+        configured = run(CMAKE, "-S", source, "-B", build, "-G", "Ninja", "-DCMAKE_PREFIX_PATH=" + self.prefix,
+                         "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_CXX_COMPILER=" + os.environ["CXX"])
+        self.assertEqual(configured.returncode, 0, configured.stdout)
+        built = run(CMAKE, "--build", build)
+        self.assertEqual(built.returncode, 0, built.stdout)
+        return os.path.join(build, example)
+
+    def test_only_the_public_headers_are_installed(self):
+        headers = sorted(os.path.relpath(os.path.join(place, name), self.prefix)
+                         for place, _, names in os.walk(self.prefix) for name in names if name.endswith(".hpp"))
+        self.assertEqual(headers, ["include/tandem/actor.hpp", "include/tandem/engine.hpp"])
+
+    def test_embed_plain_streams_and_prints_ids(self):
+        finished = run(self.build("embed_plain"), MODEL, "abc", "4")
+        self.assertEqual((finished.returncode, finished.stdout), (0, "defg\ntoken ids: 100 101 102 103\n"))
+
+    def test_embed_caf_asks_streams_and_ends(self):
+        finished = run(self.build("embed_caf"), MODEL, "abc", "4")
+        self.assertEqual(finished.returncode, 0, finished.stdout)
+        self.assertIn("answer: defg\npieces: defg\nfinish_reason: length\n", finished.stdout)
+        self.assertIn("the engine has ended", finished.stdout)
+
+    def test_a_model_that_is_missing_is_one_sentence(self):
+        finished = run(self.build("embed_plain"), "/nowhere/model.gguf", "abc")
+        self.assertEqual(finished.returncode, 1)
+        self.assertIn("/nowhere/model.gguf", finished.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
