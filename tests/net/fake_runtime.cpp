@@ -112,8 +112,10 @@ void fake_runtime::release() {
 
 // One post per piece, as one step would make it.
 void fake_runtime::play(request_id id, const live& entry) {
+  std::vector<scripted_piece> pieces;
+  change([&] { pieces = script; });
   std::int32_t tokens = 0;
-  for (const scripted_piece& piece : script) {
+  for (const scripted_piece& piece : pieces) {
     std::vector<generation_event> events;
     for (std::int32_t choice = 0; choice < entry.n; ++choice) {
       events.push_back(event_of(id, entry, choice, piece, tokens));

@@ -41,6 +41,11 @@ class fake_runtime final : public runtime {
   runtime_options chosen;
   bool chat_template = true;
 
+  /// Changes the above while requests run.
+  void change(const std::function<void()>& edit) {
+    std::lock_guard lock(mutex_);
+    edit();
+  }
   /// Sends the rest of the script of every held request.
   void release();
 

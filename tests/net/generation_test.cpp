@@ -146,7 +146,7 @@ TEST_F(generation_edge, a_deadline_before_the_first_token_is_408_and_half_an_ans
   raw_client client(port());
   EXPECT_EQ(client.request("POST", "/v1/completions", R"({"prompt":"x","timeout_ms":5})").status, 408);
   EXPECT_EQ(runtime_->submitted().front().timeout, milliseconds(5));
-  runtime_->script = {{"half", false}, {"", true, finish_reason::timeout}};
+  runtime_->change([&] { runtime_->script = {{"half", false}, {"", true, finish_reason::timeout}}; });
   const auto answer = client.request("POST", "/v1/completions", R"({"prompt":"x"})", "X-Request-Timeout-Ms: 9\r\n");
   EXPECT_NE(answer.body.find(R"("finish_reason":"timeout")"), std::string::npos);
   EXPECT_EQ(runtime_->submitted().back().timeout, milliseconds(9));

@@ -135,7 +135,7 @@ TEST_F(http, an_idle_connection_is_closed_without_a_word) {
 TEST_F(http, garbage_and_tls_hellos_get_400) {
   open();
   for (const std::string& bytes : {std::string("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 14),
-                                  std::string("GET /live\r\n\r\n"), std::string("GET  HTTP/1.1\r\n\r\n")}) {
+                                   std::string("GET /live\r\n\r\n"), std::string("GET  HTTP/1.1\r\n\r\n")}) {
     raw_client client(port());
     client.send(bytes);
     EXPECT_EQ(client.response().status, 400);
@@ -171,7 +171,7 @@ TEST_F(http, D4_and_D5_bad_json_gets_400_on_every_endpoint_and_the_connection_st
   for (int i = 0; i < 1'000'000; ++i) deep += '[';
   for (const std::string path : {"/generate", "/v1/completions", "/v1/chat/completions", "/tokenize", "/detokenize"}) {
     for (const std::string& body : {std::string(), std::string("{"), std::string("{\"prompt\":\"\xFF\"}"),
-                                   std::string("\xEF\xBB\xBF{}"), std::string("[]"), deep}) {
+                                    std::string("\xEF\xBB\xBF{}"), std::string("[]"), deep}) {
       const auto answer = client.request("POST", path, body);
       EXPECT_EQ(answer.status, 400) << path;
       EXPECT_NE(answer.body.find(R"({"error":{"message":")"), std::string::npos);
@@ -199,7 +199,7 @@ TEST_F(http, F3_while_the_model_loads_only_live_is_well) {
   EXPECT_TRUE(early.has("Retry-After: 1"));
   server_->serve(runtime_);
   probe();
-  runtime_->state.stuck = true;
+  runtime_->change([&] { runtime_->state.stuck = true; });
   EXPECT_EQ(client.request("GET", "/health").status, 503);
 }
 
