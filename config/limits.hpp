@@ -97,7 +97,6 @@ inline constexpr std::uint64_t kKvPercentOfAvailable = 40;       // of the memor
 // --- actors -----------------------------------------------------------------------------------------------------
 inline constexpr std::size_t kEncoderThreads = 1;
 inline constexpr std::size_t kMaxQueuedEncodes = 8192;
-inline constexpr std::size_t kMaxOutboxEvents = 1 << 16;         // undelivered events of one request
 inline constexpr std::chrono::milliseconds kTick{20};            // deadlines are checked this often
 inline constexpr std::chrono::seconds kStuckDevice{30};          // /health turns 503 when no step ends for this long
 inline constexpr int kMaxActorRestarts = 1000;
