@@ -66,7 +66,6 @@ inline constexpr std::uint32_t kMaxTensorAlignment = 1 << 16;    // bytes
 inline constexpr std::size_t kMaxConfigJsonBytes = 16u << 20;    // config.json and its like
 inline constexpr std::size_t kMaxShardIndexBytes = 64u << 20;    // model.safetensors.index.json
 inline constexpr std::size_t kMaxShards = 4096;
-inline constexpr std::size_t kMaxModelJsonDepth = 32;
 
 // --- config, engine and app -------------------------------------------------------------------------------------
 inline constexpr std::int32_t kDefaultDraftTokens = 5;           // default of --num-speculative-tokens
