@@ -24,8 +24,10 @@ drafter_actor::behavior_type run(drafter_actor::stateful_pointer<drafter_model_s
   return {
       [self](const propose& message) {
         self->state.stream->launch(message.work, [scheduler = self->state.scheduler](draft_outcome outcome) {
-          caf::anon_send(scheduler, draft_finished{draft_method::draft_model,
-                                                   std::make_shared<const draft_outcome>(std::move(outcome))});
+          // As urgent as step_finished, or the next step would be planned before its source is free again.
+          caf::anon_send<caf::message_priority::high>(
+              scheduler,
+              draft_finished{draft_method::draft_model, std::make_shared<const draft_outcome>(std::move(outcome))});
         });
       },
   };

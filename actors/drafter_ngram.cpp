@@ -20,7 +20,8 @@ drafter_actor::behavior_type run(drafter_actor::stateful_pointer<drafter_ngram_s
   return {
       [self](const propose& message) {
         auto outcome = std::make_shared<const draft_outcome>(self->state.source->draft(*message.work));
-        self->send(self->state.scheduler, draft_finished{draft_method::ngram, std::move(outcome)});
+        self->send<caf::message_priority::high>(self->state.scheduler,
+                                                draft_finished{draft_method::ngram, std::move(outcome)});
       },
   };
 }

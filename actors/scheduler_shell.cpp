@@ -70,10 +70,11 @@ void publish_counts(self_pointer self, const scheduler::status& now) {
 void deliver(self_pointer self, scheduler_commands say) {
   auto& state = self->state;
   send_step(self, say);
+  // Before the tokens themselves, so that a client that has an answer finds it counted.
+  if (say.measured) self->send(state.metrics, std::move(*say.measured));
   if (say.committed) self->send(state.streamer, std::move(*say.committed));
   send_blocks(self, say);
   for (auto& retired : say.retired) self->send(state.intake, retired);
-  if (say.measured) self->send(state.metrics, std::move(*say.measured));
 
   const auto now = state.decider->current();
   publish_counts(self, now);

@@ -15,6 +15,7 @@ namespace tandem::app {
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;
+inline constexpr int kExitInterrupted = 130;  // the shell's convention: 128 + SIGINT
 
 /// The commands that were declared, each with what it does when it was the one typed.
 using command_table = std::vector<std::pair<CLI::App*, std::function<int()>>>;

@@ -126,6 +126,7 @@ int converse(conversation& talk, chat_state& state) {
 int chat(CLI::App& command, chat_options& options) {
   if (auto ready = prepare(command, options.settings); !ready) return report(ready.error());
   take_seed(command, options.settings.engine.seed, options.fields);
+  interrupts watch(kExitInterrupted);
   auto engine = engine::start_engine(options.settings.engine, [](const std::string& text) { spdlog::info(text); });
   if (!engine) return report(engine.error());
   if (!(*engine)->has_chat_template())
@@ -133,7 +134,7 @@ int chat(CLI::App& command, chat_options& options) {
         {error_code::unsupported, "this model has no chat template; give one with --chat-template FILE.", {}});
   chat_state state;
   conversation talk(options, **engine);
-  const interrupts watch([&] {
+  watch.arm([&] {
     state.stopping = true;
     talk.cancel();
     if (!state.waiting_for_line) return;
@@ -141,7 +142,9 @@ int chat(CLI::App& command, chat_options& options) {
     std::fflush(stdout);
     std::_Exit(kExitOk);  // a read of the terminal cannot be called back, and nothing is left to save
   });
-  return converse(talk, state);
+  const int status = converse(talk, state);
+  watch.arm([] {});  // the conversation is over: nothing is left to cancel
+  return status;
 }
 
 }  // namespace

@@ -147,6 +147,7 @@ int generate(CLI::App& command, generate_options& options) {
   take_seed(command, options.settings.engine.seed, options.fields);
   auto entries = read_prompts(options);
   if (!entries) return report(entries.error());
+  interrupts watch(kExitInterrupted);
   auto engine = engine::start_engine(options.settings.engine, [](const std::string& line) { spdlog::info(line); });
   if (!engine) return report(engine.error());
 
@@ -154,10 +155,11 @@ int generate(CLI::App& command, generate_options& options) {
   const output_form form = form_of(options.output);
   const bool stream = form == output_form::text && entries->size() == 1 && entries->front().request.n == 1;
   generation_run run(client, stream ? print_piece : generation_run::piece_listener{});
-  const interrupts watch([&run] { run.cancel(); });
+  watch.arm([&run] { run.cancel(); });
   answer_printer printer(form, (*engine)->tokenizer(), stream);
   const auto started = clock::now();
   run_all(*entries, run, window_of(options.settings.engine), printer);
+  watch.arm([] {});  // the run is over: nothing is left to cancel
   printer.finish(std::chrono::duration<double>(clock::now() - started).count());
   return printer.failed() ? kExitFailed : kExitOk;
 }

@@ -2,7 +2,6 @@
 #include <spdlog/spdlog.h>
 
 #include <condition_variable>
-#include <cstdlib>
 #include <mutex>
 
 #include "app/command.hpp"
@@ -19,14 +18,8 @@ class stop_request {
  public:
   void ask() {
     const std::lock_guard lock(mutex_);
-    // Nothing serves yet and nobody waits for an answer: loading cannot be called back, so end here.
-    if (loading_) std::_Exit(kExitOk);
     asked_ = true;
     changed_.notify_all();
-  }
-  void loaded() {
-    const std::lock_guard lock(mutex_);
-    loading_ = false;
   }
   void wait() {
     std::unique_lock lock(mutex_);
@@ -36,7 +29,6 @@ class stop_request {
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool loading_ = true;
   bool asked_ = false;
 };
 
@@ -59,7 +51,7 @@ void print_ready(const net::server& server, const config::options& options, cons
 int serve(CLI::App& command, config::options& options) {
   if (auto ready = prepare(command, options); !ready) return report(ready.error());
   stop_request stop;
-  const interrupts watch([&stop] { stop.ask(); });
+  interrupts watch(kExitOk);  // while the model loads nobody waits for an answer: a signal just ends the process
   auto server = net::server::bind(edge_options(options));
   if (!server) {
     error failed = server.error();
@@ -70,7 +62,7 @@ int serve(CLI::App& command, config::options& options) {
   if (!loaded) return report(loaded.error());
   const std::shared_ptr<runtime> engine = std::move(*loaded);
   (*server)->serve(engine);
-  stop.loaded();
+  watch.arm([&stop] { stop.ask(); });
   print_ready(**server, options, *engine);
 
   stop.wait();

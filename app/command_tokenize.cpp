@@ -46,6 +46,12 @@ std::string visible(std::string_view bytes) {
   return text;
 }
 
+std::string joined(const std::vector<token_id>& ids) {
+  std::string text;
+  for (const token_id id : ids) text += (text.empty() ? "" : " ") + std::to_string(id);
+  return text;
+}
+
 int tokenize(const CLI::App& command, const tokenize_options& options) {
   const auto opened = engine::open_with_tokenizer(options.model);
   if (!opened) return report(opened.error());
@@ -53,7 +59,7 @@ int tokenize(const CLI::App& command, const tokenize_options& options) {
   const auto ids = tokenizer.encode(text_or_input(command, "--text", options.text), options.special, false);
   if (!ids) return report(ids.error());
   if (options.ids_only) {
-    fmt::print("{}\n", fmt::join(*ids, " "));
+    fmt::print("{}\n", joined(*ids));
     return kExitOk;
   }
   for (const token_id id : *ids) fmt::print("{:>8}  {}\n", id, visible(tokenizer.token_bytes(id, false)));

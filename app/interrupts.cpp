@@ -10,12 +10,11 @@
 #include <cstdlib>
 #include <utility>
 
+#include "app/command.hpp"
 #include "core/assert.hpp"
 
 namespace tandem::app {
 namespace {
-
-constexpr int kExitInterrupted = 130;  // the shell's convention: 128 + SIGINT
 
 sigset_t watched_signals() {
   sigset_t set;
@@ -27,7 +26,7 @@ sigset_t watched_signals() {
 
 }  // namespace
 
-interrupts::interrupts(std::function<void()> on_first) : on_first_(std::move(on_first)) {
+interrupts::interrupts(int status_before) : status_before_(status_before) {
   const sigset_t set = watched_signals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signals_ = signalfd(-1, &set, SFD_CLOEXEC);
@@ -46,6 +45,11 @@ interrupts::~interrupts() {
   pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
 }
 
+void interrupts::arm(std::function<void()> on_first) {
+  const std::lock_guard lock(mutex_);
+  on_first_ = std::move(on_first);
+}
+
 void interrupts::watch() {
   bool seen = false;
   while (true) {
@@ -54,7 +58,8 @@ void interrupts::watch() {
     if (ready[1].revents != 0) return;
     signalfd_siginfo info;
     if (read(signals_, &info, sizeof info) != sizeof info) continue;
-    if (seen) std::_Exit(kExitInterrupted);
+    const std::lock_guard lock(mutex_);
+    if (seen || !on_first_) std::_Exit(seen ? kExitInterrupted : status_before_);
     seen = true;
     on_first_();
   }

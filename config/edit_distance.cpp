@@ -31,7 +31,9 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
   const std::size_t near_enough = std::max<std::size_t>(1, name.size() / 3);
   std::string best;
   std::size_t best_distance = near_enough + 1;
+  constexpr std::size_t kTellingBeginning = 4;  // so much of a name says which one is meant
   for (const std::string& candidate : candidates) {
+    if (name.size() >= kTellingBeginning && candidate.starts_with(name)) return candidate;
     const std::size_t distance = edit_distance(name, candidate);
     if (distance >= best_distance) continue;
     best = candidate;

@@ -66,7 +66,6 @@ inline constexpr std::uint32_t kMaxTensorAlignment = 1 << 16;    // bytes
 inline constexpr std::size_t kMaxConfigJsonBytes = 16u << 20;    // config.json and its like
 inline constexpr std::size_t kMaxShardIndexBytes = 64u << 20;    // model.safetensors.index.json
 inline constexpr std::size_t kMaxShards = 4096;
-inline constexpr std::size_t kMaxModelJsonDepth = 32;
 
 // --- config, engine and app -------------------------------------------------------------------------------------
 inline constexpr std::int32_t kDefaultDraftTokens = 5;           // default of --num-speculative-tokens
@@ -97,7 +96,6 @@ inline constexpr std::uint64_t kKvPercentOfAvailable = 40;       // of the memor
 // --- actors -----------------------------------------------------------------------------------------------------
 inline constexpr std::size_t kEncoderThreads = 1;
 inline constexpr std::size_t kMaxQueuedEncodes = 8192;
-inline constexpr std::size_t kMaxOutboxEvents = 1 << 16;         // undelivered events of one request
 inline constexpr std::chrono::milliseconds kTick{20};            // deadlines are checked this often
 inline constexpr std::chrono::seconds kStuckDevice{30};          // /health turns 503 when no step ends for this long
 inline constexpr int kMaxActorRestarts = 1000;

@@ -8,6 +8,10 @@
 
 namespace tandem::engine {
 
+/// The same handlers, to which a request that was cancelled before it started is one that ended: cancelled, not
+/// refused.
+request_handlers with_early_cancel(request_handlers handlers, std::int32_t choices);
+
 /// Thread-safe. The runtime must outlive every call but flush().
 class client {
  public:
@@ -16,7 +20,7 @@ class client {
   request_id submit(generation_request request, request_handlers handlers) {
     const std::int32_t choices = request.n;
     const request_id id = runtime_.submit(std::move(request), delivery_);
-    delivery_->attach(id, choices, std::move(handlers));
+    delivery_->attach(id, choices, with_early_cancel(std::move(handlers), choices));
     return id;
   }
   void cancel(request_id id) { runtime_.cancel(id); }

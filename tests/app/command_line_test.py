@@ -126,10 +126,24 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(root["sizes"]["layers"], 2)
         self.assertIn("architecture llama", run("inspect", RAND, "--tensors", "--metadata").stdout)
 
+    def test_ctrl_c_ends_generate_cleanly_with_what_it_has(self):
+        with subprocess.Popen([TANDEM, "generate", CYCLE, "--prompts", "-", "--output", "jsonl", "--temperature", "0"],
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            process.stdin.write('{"prompt": "a", "max_tokens": 1}\n' + '{"prompt": "a", "max_tokens": 2000}\n' * 300)
+            process.stdin.close()
+            first = json.loads(process.stdout.readline())
+            process.send_signal(signal.SIGINT)
+            rest = [json.loads(line) for line in process.stdout]
+            self.assertEqual(process.wait(timeout=60), 0, process.stderr.read())
+        self.assertEqual(first["outputs"][0]["text"], "b")
+        reasons = {answer["outputs"][0]["finish_reason"] for answer in rest}
+        self.assertIn("cancelled", reasons)
+        self.assertLessEqual(reasons, {"cancelled", "length"})
+
     def test_chat_answers_each_line_and_ends_with_the_input(self):
         finished = run("chat", CYCLE, "--max-tokens", "3", "--temperature", "0", text_in="hi\n/reset\nho\n")
         self.assertEqual(finished.returncode, 0, finished.stderr)
-        self.assertEqual(len(finished.stdout.splitlines()), 2, finished.stdout)
+        self.assertEqual(finished.stdout.count("\n"), 2, finished.stdout)
 
     def test_bench_json_has_the_fields_of_the_documentation(self):
         root = json.loads(run("bench", "latency", CYCLE, "--num-iters", "2", "--output-len", "8", "--json").stdout)

@@ -180,6 +180,7 @@ TEST(edit_distance, counts_typing_errors) {
   EXPECT_EQ(edit_distance("prot", "port"), 1u) << "two swapped letters are one error";
   EXPECT_EQ(edit_distance("", "port"), 4u);
   EXPECT_EQ(nearest_name("max-num-sqes", {"max-num-seqs", "port"}), "max-num-seqs");
+  EXPECT_EQ(nearest_name("smollm2", {"port", "smollm2-135m"}), "smollm2-135m") << "a beginning says enough";
   EXPECT_EQ(nearest_name("completely-different", {"max-num-seqs", "port"}), "");
 }
 
