@@ -15,6 +15,8 @@ std::size_t row_stride(activation_kind kind, std::int32_t columns) {
   switch (kind) {
     case activation_kind::int8:
       return (count / kBlockInputs | 1) * sizeof(activation_block);
+    case activation_kind::int8_pair:
+      return (2 * count / kBlockInputs | 1) * sizeof(activation_block);
     case activation_kind::bf16:
       return (count * 2 + kCacheLine - 1) / kCacheLine * kCacheLine | kCacheLine;
     case activation_kind::fp32:
@@ -27,7 +29,8 @@ std::size_t row_stride(activation_kind kind, std::int32_t columns) {
 
 activations::activations(activation_kind kind, std::int32_t max_rows, std::int32_t columns) {
   TANDEM_ASSERT(max_rows > 0 && columns > 0);
-  TANDEM_ASSERT(kind != activation_kind::int8 || columns % kBlockInputs == 0);
+  const bool in_blocks = kind == activation_kind::int8 || kind == activation_kind::int8_pair;
+  TANDEM_ASSERT(!in_blocks || columns % kBlockInputs == 0);
   const std::size_t stride = row_stride(kind, columns);
   aligned_bytes bytes = allocate_aligned(stride * static_cast<std::size_t>(max_rows));
   if (!bytes) throw std::bad_alloc();
@@ -53,6 +56,9 @@ void activations::convert(isa set, const float* input, std::int32_t begin, std::
     switch (impl_->kind) {
       case activation_kind::int8:
         kernels.quantize_row(from, impl_->columns, reinterpret_cast<activation_block*>(to));
+        break;
+      case activation_kind::int8_pair:
+        kernels.quantize_row_pair(from, impl_->columns, reinterpret_cast<activation_block*>(to));
         break;
       case activation_kind::bf16:
         kernels.round_row(from, impl_->columns, reinterpret_cast<std::uint16_t*>(to));

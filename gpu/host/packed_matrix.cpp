@@ -31,6 +31,7 @@ struct matrix_part {
 packed_format wanted_format(const model::tensor& weight, packing how) {
   switch (how) {
     case packing::native:
+    case packing::native_precise:
       return native_format(weight.kind);
     case packing::bf16:
       return packed_format::bf16;
@@ -42,7 +43,7 @@ packed_format wanted_format(const model::tensor& weight, packing how) {
 
 /// One input form for all parts: the most precise one any of them needs.
 activation_kind common_input(std::span<const model::tensor* const> weights, packing how) {
-  auto kind = activation_kind::int8;
+  auto kind = how == packing::native_precise ? activation_kind::int8_pair : activation_kind::int8;
   for (const model::tensor* weight : weights) {
     const activation_kind needs = layout_of(wanted_format(*weight, how)).input;
     if (needs == activation_kind::fp32) return needs;
@@ -126,6 +127,7 @@ struct packed_matrix::impl {
     matmul_task task;
     task.tile = tile_at(part, tile);
     task.blocks = blocks_of(part.format, columns);
+    task.terms = x.kind == activation_kind::int8_pair ? 2 : 1;
     task.input = x.bytes.get() + static_cast<std::size_t>(row) * x.stride;
     task.input_stride = x.stride;
     task.rows = rows_now;

@@ -1,6 +1,6 @@
 #pragma once
-/// A weight matrix in the layout its kernel streams, and the one GEMM family over it. Packed once at load; immutable and
-/// shared by all threads afterwards.
+/// A weight matrix in the layout its kernel streams, and the one GEMM family over it. Packed once at load; immutable
+/// and shared by all threads afterwards.
 ///
 /// out[m][n] = Σ_k x[m][k] · w[n][k]. The order of summation of an output element depends on (n, k) only: never on the
 /// number of rows m, the tile range, the thread or its neighbours. So a sequence's numbers do not depend on its company
@@ -29,12 +29,14 @@ result<isa> choose_isa(std::string_view name);
 
 /// The form in which a matrix wants its input rows.
 enum class activation_kind : std::uint8_t {
-  fp32,   ///< as it is
-  bf16,   ///< rounded to nearest even
-  int8,   ///< int8 with one fp32 scale and one int32 sum per 32 values (round half to even, scale = max|x| / 127)
+  fp32,       ///< as it is
+  bf16,       ///< rounded to nearest even
+  int8,       ///< int8 with one fp32 scale and one int32 sum per 32 values (round half to even, scale = max|x| / 127)
+  int8_pair,  ///< two such terms: the value, and what rounding left of it; about 15 bits
 };
 
-/// M rows of K inputs, converted once and used by several matrices (e.g. query, key and value). Owner: the step's arena.
+/// M rows of K inputs, converted once and used by several matrices (e.g. query, key and value). Owner: the step's
+/// arena.
 class activations {
  public:
   activations(activation_kind kind, std::int32_t max_rows, std::int32_t columns);
@@ -56,9 +58,10 @@ class activations {
 
 /// How to turn a file's kind into a packed one.
 enum class packing : std::uint8_t {
-  native,  ///< block-quantised kinds stay quantised (int8 activations), f16/bf16 → bf16, f32 → fp32
-  bf16,    ///< everything → bf16 weights and activations
-  fp32,    ///< everything dequantised to fp32
+  native,          ///< block-quantised kinds stay quantised (int8 activations), f16/bf16 → bf16, f32 → fp32
+  native_precise,  ///< the same weights with int8_pair activations
+  bf16,            ///< everything → bf16 weights and activations
+  fp32,            ///< everything dequantised to fp32
 };
 
 class packed_matrix {
@@ -75,8 +78,8 @@ class packed_matrix {
   packed_matrix(packed_matrix&&) noexcept;
   packed_matrix& operator=(packed_matrix&&) noexcept;
 
-  std::int64_t rows() const;       ///< outputs
-  std::int64_t columns() const;    ///< inputs
+  std::int64_t rows() const;     ///< outputs
+  std::int64_t columns() const;  ///< inputs
   std::size_t bytes() const;
   /// What `activations` multiply() takes. One kind for the whole matrix (mixed parts: those that need another kind are
   /// repacked to the matrix's).

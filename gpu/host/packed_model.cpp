@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "config/limits.hpp"
 #include "core/assert.hpp"
 #include "gpu/host/attention.hpp"
 
@@ -111,6 +112,12 @@ packed_layer pack_layer(const model::layer& from, const model_shape& shape, pack
   return layer;
 }
 
+/// Rounding activations to int8 shows in narrow models: docs/decisions/0006.
+packing packing_for(const model_shape& shape, packing asked) {
+  const bool narrow = shape.hidden < limits::kPreciseBelowHidden;
+  return asked == packing::native && narrow ? packing::native_precise : asked;
+}
+
 }  // namespace
 
 std::uint64_t packed_model::bytes() const {
@@ -128,7 +135,7 @@ result<packed_model> pack_model(const model::model& source, packing how, isa set
   packed.shape = shape_of(from);
   packed.rope = from.rope;
   if (auto fits = check_shape(packed.shape, from); !fits) return tl::unexpected(fits.error());
-  packer pack(source, how, set, team, on_progress);
+  packer pack(source, packing_for(packed.shape, how), set, team, on_progress);
   packed.layers.reserve(from.layers.size());
   for (const model::layer& layer : from.layers) {
     packed.layers.push_back(pack_layer(layer, packed.shape, pack));

@@ -50,23 +50,37 @@ inline void fill_quants(const float* x, float inverse, activation_block& out) {
   out.negative_sum = -(low + high);
 }
 
-inline void quantize_row(const float* input, std::int32_t columns, activation_block* out) {
+/// One block; NaN and infinity make its scale NaN.
+inline void quantize_block(const float* input, activation_block& out) {
   constexpr std::uint32_t kInfinity = 0x7F800000U;
   constexpr float kSmallest = 1e-35F;  // below it 127 / max could overflow
-  for (std::int32_t k = 0; k < columns; k += kBlockInputs, ++out) {
-    const std::uint32_t bits = largest_magnitude(input + k);
-    float largest = 0;
-    std::memcpy(&largest, &bits, sizeof largest);
-    std::memset(out, 0, sizeof *out);
-    if (bits >= kInfinity) {
-      const std::uint32_t quiet_nan = 0x7FC00000U;
-      std::memcpy(&out->scale, &quiet_nan, sizeof quiet_nan);
-      out->scaled_sum = out->scale;
-    } else if (largest >= kSmallest) {
-      out->scale = largest / 127.0F;
-      fill_quants(input + k, 127.0F / largest, *out);
-      out->scaled_sum = out->scale * static_cast<float>(-out->negative_sum);
-    }
+  const std::uint32_t bits = largest_magnitude(input);
+  float largest = 0;
+  std::memcpy(&largest, &bits, sizeof largest);
+  std::memset(&out, 0, sizeof out);
+  if (bits >= kInfinity) {
+    const std::uint32_t quiet_nan = 0x7FC00000U;
+    std::memcpy(&out.scale, &quiet_nan, sizeof quiet_nan);
+    out.scaled_sum = out.scale;
+  } else if (largest >= kSmallest) {
+    out.scale = largest / 127.0F;
+    fill_quants(input, 127.0F / largest, out);
+    out.scaled_sum = out.scale * static_cast<float>(-out.negative_sum);
+  }
+}
+
+inline void quantize_row(const float* input, std::int32_t columns, activation_block* out) {
+  for (std::int32_t k = 0; k < columns; k += kBlockInputs, ++out) quantize_block(input + k, *out);
+}
+
+/// First terms of the whole row, then second terms: what rounding left, with a scale of its own.
+inline void quantize_row_pair(const float* input, std::int32_t columns, activation_block* out) {
+  activation_block* rest = out + columns / kBlockInputs;
+  for (std::int32_t k = 0; k < columns; k += kBlockInputs, ++out, ++rest) {
+    quantize_block(input + k, *out);
+    float left[kBlockInputs];
+    for (int i = 0; i < kBlockInputs; ++i) left[i] = input[k + i] - out->scale * static_cast<float>(out->quants[i]);
+    quantize_block(left, *rest);
   }
 }
 

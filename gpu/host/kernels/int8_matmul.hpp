@@ -64,12 +64,10 @@ struct int8_matmul {
     }
   }
 
+  /// One term of a block's inputs against its unpacked weights; `block` counts through the terms.
   template <int Rows>
-  static void add_block(const std::byte* header, const std::byte* plane, std::int64_t in_unit, int lane,
-                        const activation_block* const (&x)[Rows], std::int64_t block, floats (&sums)[Rows]) {
-    V::template prefetch<Format::kLayout.plane_bytes>(plane + kPrefetchAhead);
-    bytes quants[8];
-    Format::plane::template unpack<V>(plane, lane, quants);
+  static void add_term(const bytes (&quants)[8], const std::byte* header, std::int64_t in_unit, int lane,
+                       const activation_block* const (&x)[Rows], std::int64_t block, floats (&sums)[Rows]) {
     const floats scale = Format::template scale<V>(header, in_unit, lane);
     ints dots[Rows];
     if constexpr (Format::kTwoScales) {
@@ -103,6 +101,16 @@ struct int8_matmul {
   }
 
   template <int Rows>
+  static void add_block(const matmul_task& task, const std::byte* header, const std::byte* plane, std::int64_t in_unit,
+                        int lane, const activation_block* const (&x)[Rows], std::int64_t block, floats (&sums)[Rows]) {
+    V::template prefetch<Format::kLayout.plane_bytes>(plane + kPrefetchAhead);
+    bytes quants[8];
+    Format::plane::template unpack<V>(plane, lane, quants);
+    add_term<Rows>(quants, header, in_unit, lane, x, block, sums);
+    if (task.terms == 2) add_term<Rows>(quants, header, in_unit, lane, x, block + task.blocks, sums);
+  }
+
+  template <int Rows>
   static void run(const matmul_task& task, std::int32_t row) {
     constexpr format_layout kLayout = Format::kLayout;
     const activation_block* x[Rows];
@@ -122,7 +130,7 @@ struct int8_matmul {
         const std::int64_t left = task.blocks - block;
         const std::int64_t in_this_unit = left < kLayout.blocks_per_unit ? left : kLayout.blocks_per_unit;
         for (std::int64_t i = 0; i < in_this_unit; ++i, ++block, at += kLayout.plane_bytes) {
-          add_block<Rows>(header, at, i, lane, x, block, sums);
+          add_block<Rows>(task, header, at, i, lane, x, block, sums);
         }
       }
       TANDEM_UNROLL

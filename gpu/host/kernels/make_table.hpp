@@ -23,6 +23,7 @@ constexpr kernel_table make_table() {
       &run_groups<float_matmul<V, fp32_step>>,
   };
   table.quantize_row = &quantize_row;
+  table.quantize_row_pair = &quantize_row_pair;
   table.round_row = &round_row;
   return table;
 }

@@ -79,8 +79,10 @@ TEST_P(matmul_bits, of_every_kind_do_not_depend_on_rows_or_tile_range) {
   for (const tensor_kind kind : kAllKinds) {
     for (const shape& size : shapes_of(kind)) {
       const made_tensor made(kind, size.outputs, size.columns, 3);
-      const packed_matrix matrix = packed({&made.weight}, packing::native, GetParam());
-      expect_same_bits(matrix, GetParam(), made.weight.name + " columns " + std::to_string(size.columns));
+      for (const packing how : {packing::native, packing::native_precise}) {
+        const packed_matrix matrix = packed({&made.weight}, how, GetParam());
+        expect_same_bits(matrix, GetParam(), made.weight.name + " columns " + std::to_string(size.columns));
+      }
     }
   }
 }
@@ -122,12 +124,14 @@ TEST_P(matmul_bits, of_quantised_kinds_are_those_of_the_portable_kernels) {
   for (const tensor_kind kind : kAllKinds) {
     const std::int32_t columns = shapes_of(kind).back().columns;
     const made_tensor made(kind, 77, columns, 11);
-    const packed_matrix here = packed({&made.weight}, packing::native, GetParam());
-    if (here.wants() != activation_kind::int8) continue;
-    const packed_matrix there = packed({&made.weight}, packing::native, isa::portable);
-    const std::vector<float> inputs = made_inputs(9, columns, 13);
-    EXPECT_EQ(differing_bits(product(here, GetParam(), inputs, 9), product(there, isa::portable, inputs, 9)), 0U)
-        << made.weight.name;
+    for (const packing how : {packing::native, packing::native_precise}) {
+      const packed_matrix here = packed({&made.weight}, how, GetParam());
+      if (here.wants() != activation_kind::int8 && here.wants() != activation_kind::int8_pair) continue;
+      const packed_matrix there = packed({&made.weight}, how, isa::portable);
+      const std::vector<float> inputs = made_inputs(9, columns, 13);
+      EXPECT_EQ(differing_bits(product(here, GetParam(), inputs, 9), product(there, isa::portable, inputs, 9)), 0U)
+          << made.weight.name;
+    }
   }
 }
 
