@@ -32,7 +32,7 @@ class CommandLine(unittest.TestCase):
     def test_version_names_version_features_and_cuda(self):
         finished = run("--version")
         self.assertEqual(finished.returncode, 0)
-        self.assertRegex(finished.stdout, r"^tandem \d+\.\d+\.\d+\nCPU features: .+\nCUDA: (not )?compiled in\n$")
+        self.assertRegex(finished.stdout, r"^tandem \d+\.\d+\.\d+\nCPU features: .+\nCUDA: (not )?compiled in\n\Z")
 
     def test_help_of_every_command_is_there(self):
         self.assertIn("serve", run("--help").stdout)
