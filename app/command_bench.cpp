@@ -219,14 +219,16 @@ void add_kind(CLI::App& bench_command, command_table& commands, const std::strin
   options->repeats = repeats;
   const auto count = [&](const std::string& flag, std::int32_t& target, std::int32_t least, std::int32_t most,
                          const std::string& help) {
-    command->add_option(flag, target, help)->check(CLI::Range(least, most));
+    command->add_option(flag, target, fmt::format("{}; default {}", help, target))
+        ->check(CLI::Range(least, most).description(""))
+        ->type_name(fmt::format("{}..{}", least, most));
   };
-  count("--input-len", options->input_len, 1, limits::kMaxModelLength, "Tokens of each prompt; default 32");
-  count("--output-len", options->output_len, 1, limits::kMaxModelLength, "Tokens of each answer; default 128");
+  count("--input-len", options->input_len, 1, limits::kMaxModelLength, "Tokens of each prompt");
+  count("--output-len", options->output_len, 1, limits::kMaxModelLength, "Tokens of each answer");
   count("--batch-size,--num-prompts", options->requests, 1, static_cast<std::int32_t>(limits::kMaxGenerateInFlight),
         "Requests at once");
   count("--num-iters", options->repeats, 1, limits::kMaxBenchRepeats, "Measured rounds");
-  count("--num-iters-warmup", options->warmup, 0, limits::kMaxBenchRepeats, "Rounds before; default 1");
+  count("--num-iters-warmup", options->warmup, 0, limits::kMaxBenchRepeats, "Rounds before, not measured");
   command->add_option("--prompt", options->prompt, "This prompt instead of made ones (repeats hit the prefix cache)");
   command->add_flag("--json", options->json, "One JSON object");
   config::add_engine_flags(*command, options->settings);

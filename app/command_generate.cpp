@@ -173,8 +173,9 @@ void add_generate(CLI::App& root, command_table& commands) {
   command->add_option("--prompt", options->prompts, "A prompt; repeatable")->allow_extra_args(false);
   command->add_option("--prompts", options->prompts_file, "A file with one JSON object a line; - is standard input")
       ->type_name("FILE.jsonl");
-  command->add_option("--output", options->output, "text, json or jsonl; default text")
-      ->check(CLI::IsMember({"text", "json", "jsonl"}));
+  command->add_option("--output", options->output, "Form of the answers; default text")
+      ->check(CLI::IsMember({"text", "json", "jsonl"}).description(""))
+      ->type_name("text|json|jsonl");
   add_sampling_flags(*command, options->fields);
   config::add_engine_flags(*command, options->settings);
   config::add_common_flags(*command, options->settings);

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <exception>
+#include <string>
+#include <vector>
 
 #include "app/command.hpp"
 #include "app/version.hpp"
@@ -41,6 +44,17 @@ int run_typed_command(const CLI::App& root, const command_table& commands) {
   return kExitUsage;
 }
 
+/// What was typed, last word first as the parser wants it; `tandem help serve` is `tandem serve --help`.
+std::vector<std::string> typed_words(int argument_count, char** arguments) {
+  std::vector<std::string> words(arguments + std::min(argument_count, 1), arguments + argument_count);
+  if (!words.empty() && words.front() == "help") {
+    words.erase(words.begin());
+    words.emplace_back("--help");
+  }
+  std::reverse(words.begin(), words.end());
+  return words;
+}
+
 int run(int argument_count, char** arguments) {
   CLI::App root{"tandem serves language models: `tandem serve smollm2-135m`, then ask over HTTP.", "tandem"};
   root.set_version_flag("--version", version_text(), "Version, CPU features, CUDA");
@@ -51,7 +65,7 @@ int run(int argument_count, char** arguments) {
        {add_serve, add_generate, add_chat, add_inspect, add_tokenize, add_detokenize, add_models, add_bench})
     add(root, commands);
   try {
-    root.parse(argument_count, arguments);
+    root.parse(typed_words(argument_count, arguments));
   } catch (const CLI::Success& wanted) {  // --help, --version
     return root.exit(wanted);
   } catch (const CLI::ParseError& problem) {

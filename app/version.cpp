@@ -43,9 +43,9 @@ std::string version_text() {
   text +=
       "CPU features: " + cpu_features() + "; used: " + std::string(gpu::host::isa_name(gpu::host::detect_isa())) + "\n";
 #ifdef TANDEM_HAS_CUDA
-  return text + "CUDA: compiled in\n";
+  return text + "CUDA: compiled in";
 #else
-  return text + "CUDA: not compiled in\n";
+  return text + "CUDA: not compiled in";
 #endif
 }
 

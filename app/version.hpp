@@ -4,7 +4,7 @@
 
 namespace tandem::app {
 
-/// Version, the CPU features that matter here, and whether CUDA is compiled in.
+/// Version, the CPU features that matter here, and whether CUDA is compiled in; no newline at the end.
 std::string version_text();
 
 }  // namespace tandem::app

@@ -42,25 +42,23 @@ void refuse_flag(CLI::App& command, const std::string& flag, const std::string& 
 template <class T>
 CLI::Option* add_number(CLI::App& command, const std::string& flags, T& target, T least, T most,
                         const std::string& help) {
-  return command.add_option(flags, target, help)->check(CLI::Range(least, most));
+  return command.add_option(flags, target, help)
+      ->check(CLI::Range(least, most).description(""))
+      ->type_name(std::to_string(least) + ".." + std::to_string(most));
 }
 
 void add_model_flags(CLI::App& command, engine_options& engine) {
   command
       .add_option("model,--model", engine.model, "A .gguf file, a Hugging Face folder, or a name of `tandem models`")
       ->type_name("MODEL");
-  const auto device = [](const std::string& name) {
-    if (name == "auto" || name == "cpu") return;
-    if (name == "cuda") throw CLI::ValidationError("--device", "this build has no CUDA device; use auto or cpu.");
-    throw CLI::ValidationError("--device", "the value \"" + name + "\" is not one of auto|cpu.");
-  };
-  command.add_option_function<std::string>("--device", device, "Where to compute")
-      ->type_name("auto|cpu")
+  add_choice<device_kind>(command, "--device", engine.device,
+                          {{"auto", device_kind::automatic}, {"cpu", device_kind::cpu}, {"cuda", device_kind::cuda}},
+                          "Where to compute; default auto: the best there is")
       ->group(kModelGroup);
   add_choice<weight_dtype>(
       command, "--dtype", engine.dtype,
       {{"auto", weight_dtype::automatic}, {"bf16", weight_dtype::bf16}, {"fp32", weight_dtype::fp32}},
-      "auto: the file's own kinds, fast; bf16, fp32: weights dequantised")
+      "default auto: the file's own kinds, fast; bf16, fp32: weights dequantised")
       ->group(kModelGroup);
   add_number(command, "--threads", engine.threads, 1, static_cast<std::int32_t>(limits::kMaxComputeThreads),
              "Compute threads; default: the cores this process may use")
@@ -89,23 +87,24 @@ void add_memory_flags(CLI::App& command, engine_options& engine) {
   group(command
             .add_option("--kv-cache-memory,--kv-cache-memory-bytes", engine.kv_cache_memory_bytes,
                         "Memory of the KV cache, e.g. 2GiB; default: min(4 GiB, 40 % of what is free)")
-            ->transform(CLI::AsSizeValue(false)));
+            ->transform(CLI::AsSizeValue(false).description(""))
+            ->type_name("SIZE"));
   add_choice<kv_cache_dtype>(
       command, "--kv-cache-dtype", engine.kv_dtype,
       {{"auto", kv_cache_dtype::automatic}, {"bf16", kv_cache_dtype::bf16}, {"fp32", kv_cache_dtype::fp32}},
-      "Numbers of the KV cache; auto: fp32 with --dtype fp32, else bf16")
+      "Numbers of the KV cache; default auto: fp32 with --dtype fp32, else bf16")
       ->group(kSchedulingGroup);
   group(command.add_flag("--enable-prefix-caching,!--no-enable-prefix-caching", engine.prefix_caching,
                          "Reuse the KV of equal beginnings; on by default"));
   group(command.add_flag("--enable-chunked-prefill,!--no-enable-chunked-prefill", engine.chunked_prefill,
                          "Split long prompts over steps; on by default"));
   add_choice<bool>(command, "--scheduling-policy", engine.priority_scheduling, {{"fcfs", false}, {"priority", true}},
-                   "First come, first served, or by the request's priority")
+                   "default fcfs: first come, first served; priority: by the request's priority")
       ->group(kSchedulingGroup);
   group(add_number<std::size_t>(command, "--max-num-queued-reqs", engine.max_queued_requests, 1,
                                 limits::kMaxQueuedRequests * 16, "Waiting requests before 429; default 4096"));
   group(add_number<std::size_t>(command, "--max-num-queued-tokens", engine.max_queued_tokens, 1,
-                                limits::kMaxQueuedTokens * 16, "Waiting prompt tokens before 429"));
+                                limits::kMaxQueuedTokens * 16, "Waiting prompt tokens before 429; default 16777216"));
   group(add_number(command, "--stream-interval", engine.stream_interval, 1, 1024,
                    "Tokens per streamed piece; default 1"));
   command.add_flag("--log-prompts", engine.log_prompts, "Log prompts and answers; off by default")
@@ -118,11 +117,14 @@ void add_speculation_flags(CLI::App& command, speculation_options& speculation) 
       throw CLI::ValidationError(applied.error().message);
   };
   command
-      .add_option_function<std::string>("--speculative-config", read, "All of it as one JSON object; see docs/api.md")
+      .add_option_function<std::string>(
+          "--speculative-config", read,
+          "All of it as one JSON object, e.g. {\"method\": \"ngram\"}; its keys are in docs/api.md")
       ->type_name("JSON")
       ->group(kSpeculationGroup);
   command
-      .add_option("--draft-model,--speculative-model", speculation.draft_model, "A small model that proposes tokens")
+      .add_option("--draft-model,--speculative-model", speculation.draft_model,
+                  "A small model with the same tokens that proposes; default none")
       ->type_name("MODEL")
       ->group(kSpeculationGroup);
   add_number(command, "--num-speculative-tokens", speculation.num_speculative_tokens, 0, limits::kMaxDraftTokens,
@@ -205,11 +207,14 @@ void add_server_flags(CLI::App& command, options& target) {
   command.add_option("--host", server.host, "Address to listen on; default 127.0.0.1")->group(kServerGroup);
   add_number(command, "--port", server.port, 0, 65535, "Port to listen on, 0 for a free one; default 8000")
       ->group(kServerGroup);
-  command.add_option("--api-key", server.api_keys, "Key that clients must send; repeatable; or TANDEM_API_KEY")
+  command.add_option("--api-key", server.api_keys, "Key that clients must send; repeatable; default none")
       ->envname("TANDEM_API_KEY")
       ->allow_extra_args(false)
       ->group(kServerGroup);
-  command.add_option("--served-model-name", server.served_model_names, "Name clients use; repeatable")
+  command
+      .add_option("--served-model-name", server.served_model_names,
+                  "Name clients use; repeatable; default: the model's name")
+      ->allow_extra_args(false)
       ->group(kServerGroup);
   add_number(command, "--shutdown-timeout", server.shutdown_timeout_s, 0, 3600,
              "Seconds that running requests get at shutdown; default 30")
@@ -219,15 +224,18 @@ void add_server_flags(CLI::App& command, options& target) {
 }
 
 void add_common_flags(CLI::App& command, options& target) {
-  add_choice<log_level>(command, "--log-level", target.logging.level,
-                        {{"debug", log_level::debug},
-                         {"info", log_level::info},
-                         {"warning", log_level::warning},
-                         {"error", log_level::error}},
-                        "Least severity that is logged (to standard error)");
+  const std::map<std::string, log_level> levels = {{"debug", log_level::debug},
+                                                   {"info", log_level::info},
+                                                   {"warning", log_level::warning},
+                                                   {"error", log_level::error}};
+  std::string usual;
+  for (const auto& [name, level] : levels)
+    if (level == target.logging.level) usual = name;
+  add_choice<log_level>(command, "--log-level", target.logging.level, levels,
+                        "Least severity that is logged, to standard error; default " + usual);
   add_choice<bool>(command, "--log-format", target.logging.json, {{"text", false}, {"json", true}},
-                   "Form of log lines");
-  command.add_option("--config", target.config_file, "A YAML file with the same keys as the flags; flags win")
+                   "Form of log lines; default text");
+  command.add_option("--config", target.config_file, "A YAML file with the flags' names as keys; flags win")
       ->type_name("FILE");
 }
 

@@ -12,6 +12,7 @@
 
 namespace tandem::config {
 
+enum class device_kind : std::uint8_t { automatic, cpu, cuda };
 enum class weight_dtype : std::uint8_t { automatic, bf16, fp32 };
 enum class kv_cache_dtype : std::uint8_t { automatic, bf16, fp32 };
 
@@ -29,6 +30,7 @@ struct speculation_options {
 /// What the engine needs, whichever way it is reached.
 struct engine_options {
   std::string model;  ///< a .gguf file, a Hugging Face folder or a known name
+  device_kind device = device_kind::automatic;
   weight_dtype dtype = weight_dtype::automatic;
   kv_cache_dtype kv_dtype = kv_cache_dtype::automatic;
   std::int32_t threads = 0;        ///< 0: the cores the cgroup grants

@@ -151,6 +151,8 @@ result<std::shared_ptr<const text::chat_template>> load_chat_template(const std:
 }
 
 result<loaded_parts> load_parts(const config::engine_options& options, const load_log& log) {
+  if (options.device == config::device_kind::cuda)
+    return fail(error_code::unsupported, "--device cuda: no CUDA device is compiled in; use --device cpu or auto.");
   const auto started = std::chrono::steady_clock::now();
   auto target = open_with_tokenizer(options.model);
   if (!target) return tl::unexpected(target.error());

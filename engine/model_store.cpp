@@ -78,6 +78,10 @@ result<fs::path> resolve_model(const std::string& model) {
   if (model.empty())
     return fail(error_code::invalid_argument, "no model was given; name a file, a folder or a known model.", "MODEL");
   std::error_code ignored;
+  if (fs::is_directory(model, ignored) && !fs::exists(fs::path(model) / "config.json", ignored))
+    return fail(error_code::not_found,
+                "the folder " + model + " has no config.json; name the folder of a Hugging Face model or a .gguf file.",
+                model);
   if (fs::exists(model, ignored)) return fs::path(model);
   if (const known_model* entry = find_known_model(model)) {
     if (is_fetched(*entry)) return path_of(*entry);

@@ -2,6 +2,7 @@
 """The binary as a user meets it: exit codes, messages, formats. CYCLE answers "abc" with "defghi…"."""
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -31,7 +32,7 @@ class CommandLine(unittest.TestCase):
     def test_version_names_version_features_and_cuda(self):
         finished = run("--version")
         self.assertEqual(finished.returncode, 0)
-        self.assertRegex(finished.stdout, r"^tandem \d+\.\d+\.\d+\nCPU features: .+\nCUDA: (not )?compiled in\n$")
+        self.assertRegex(finished.stdout, r"^tandem \d+\.\d+\.\d+\nCPU features: .+\nCUDA: (not )?compiled in\n\Z")
 
     def test_help_of_every_command_is_there(self):
         self.assertIn("serve", run("--help").stdout)
@@ -39,6 +40,27 @@ class CommandLine(unittest.TestCase):
             finished = run(command, "--help")
             self.assertEqual(finished.returncode, 0)
             self.assertIn("--", finished.stdout)
+
+    def test_help_is_a_command_too(self):
+        self.assertEqual(run("help").stdout, run("--help").stdout)
+        self.assertEqual(run("help", "bench", "latency").stdout, run("bench", "latency", "--help").stdout)
+        self.assertEqual(run("help", "serve").returncode, 0)
+
+    def test_help_shows_plain_words_and_every_default(self):
+        for command in (["serve"], ["generate"], ["chat"], ["bench", "latency"], ["bench", "throughput"]):
+            shown = run(*command, "--help").stdout
+            self.assertNotRegex(shown, r"INT:|UINT:|TEXT:|=1024b", command)
+            for flag in ("--device", "--dtype", "--log-level", "--log-format", "--max-num-queued-tokens", "--draft-model"):
+                entry = re.search(re.escape(flag) + r"[ ,].*?(?=\n  -|\n\n)", shown, re.S).group(0)
+                self.assertIn("default", entry, command)
+
+    def test_a_cuda_device_is_refused_with_what_to_use_instead(self):
+        self.refused(run("generate", CYCLE, "--prompt", "a", "--device", "cuda"), 1, "no CUDA device is compiled in")
+        self.refused(run("serve", CYCLE, "--port", "0", "--log-level", "error", "--device", "cuda"), 1, "no CUDA device is compiled in")
+
+    def test_a_stop_flag_leaves_the_model_alone(self):
+        finished = run("generate", "--temperature", "0", "--stop", "fg", "--stop-token-ids", "0,1", CYCLE, "--prompt", "abc")
+        self.assertEqual((finished.returncode, finished.stdout), (0, "de\n"), finished.stderr)
 
     def test_wrong_usage_is_exit_code_2_and_one_sentence(self):
         self.refused(run("servee"), 2, 'did you mean "serve"?')

@@ -63,6 +63,19 @@ TEST(options, the_model_may_be_a_flag) {
   EXPECT_EQ(parse("--model M --port 9").values.engine.model, "M");
 }
 
+TEST(options, a_device_is_chosen_when_the_engine_starts_not_when_flags_are_read) {
+  EXPECT_EQ(parse("M").values.engine.device, device_kind::automatic);
+  EXPECT_EQ(parse("M --device cuda").values.engine.device, device_kind::cuda);
+  EXPECT_TRUE(says(parse("M --device tpu"), "--device"));
+}
+
+TEST(options, a_flag_that_repeats_does_not_swallow_the_model_behind_it) {
+  const parsed outcome = parse("--served-model-name x --served-model-name y --api-key k M");
+  EXPECT_EQ(outcome.problem, "");
+  EXPECT_EQ(outcome.values.engine.model, "M");
+  EXPECT_EQ(outcome.values.server.served_model_names, (std::vector<std::string>{"x", "y"}));
+}
+
 TEST(options, every_flag_reaches_its_field) {
   const parsed outcome = parse(
       "M --host 0.0.0.0 --port 0 --api-key a --api-key b --served-model-name x --max-model-len 100 --max-num-seqs 3 "
@@ -98,7 +111,6 @@ TEST(options, flags_of_later_versions_are_refused_with_a_reason) {
   EXPECT_TRUE(says(parse("M --ssl-keyfile k"), "TLS is not offered yet"));
   EXPECT_TRUE(says(parse("M --quantization int8"), "only \"none\" is offered yet"));
   EXPECT_TRUE(says(parse("M --tensor-parallel-size 2"), "only 1 is offered yet"));
-  EXPECT_TRUE(says(parse("M --device cuda"), "no CUDA device"));
   EXPECT_TRUE(says(parse("M --gpu-memory-utilization 0.5"), "--kv-cache-memory"));
   EXPECT_TRUE(says(parse("M --trace t"), "not offered yet"));
   EXPECT_TRUE(says(parse("M --speculative-config {\"method\":\"eagle\"}"), "not offered yet"));

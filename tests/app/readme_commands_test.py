@@ -4,6 +4,7 @@
 A fenced block is marked by a comment on the line before it:
   <!-- run: cli -->      run with the built `tandem` on PATH
   <!-- run: server -->   the same, while a server listens on the port that the block names
+  <!-- run: server, nothing to cancel -->   and its answers are 404
 """
 import glob
 import os
@@ -17,7 +18,7 @@ TANDEM = os.environ["TANDEM"]
 MADE_MODELS = os.environ["MADE_MODELS"]
 SOURCE = os.environ["TANDEM_SOURCE"]
 MODEL_NAME = "smollm2-135m"
-BLOCK = re.compile(r"<!-- run: (\w+) -->\n```\w*\n(.*?)```", re.S)
+BLOCK = re.compile(r"<!-- run: ([^>]+) -->\n```\w*\n(.*?)```", re.S)
 
 
 def marked_blocks(kind):
@@ -49,29 +50,39 @@ class ReadmeCommands(unittest.TestCase):
         finished = subprocess.run(["bash", "-euo", "pipefail", "-c", text], cwd=self.folder.name, env=self.environment,
                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120, check=False)
         self.assertEqual(finished.returncode, 0, f"{page}:\n{text}\n{finished.stdout}")
-        self.assertNotIn('"error"', finished.stdout, f"{page}:\n{text}")
+        return finished.stdout
+
+    def run_blocks(self, blocks, refused=False):
+        for page, text in blocks:
+            with self.subTest(page=page, text=text):
+                shown = self.run_block(page, text)
+                self.assertEqual('{"error"' in shown, refused, shown[-2000:])
+                if refused:
+                    self.assertIn("not_found", shown)
 
     def test_command_line_blocks_run(self):
         blocks = list(marked_blocks("cli"))
-        self.assertGreater(len(blocks), 0)
-        for page, text in blocks:
-            with self.subTest(page=page, text=text):
-                self.run_block(page, text)
+        self.assertGreater(len(blocks), 1)
+        self.run_blocks(blocks)
 
     def test_server_blocks_run(self):
-        blocks = list(marked_blocks("server"))
-        self.assertGreater(len(blocks), 0)
         port = free_port()
         command = [TANDEM, "serve", MODEL_NAME, "--port", str(port), "--max-model-len", "1024", "--log-level", "warning"]
         with subprocess.Popen(command, cwd=self.folder.name, stdout=subprocess.PIPE, text=True) as server:
             try:
                 self.assertIn("tandem: serving " + MODEL_NAME, server.stdout.readline())
-                for page, text in blocks:
-                    with self.subTest(page=page, text=text):
-                        self.run_block(page, text.replace(":8000", f":{port}"))
+                for kind, refused in (("server", False), ("server, nothing to cancel", True)):
+                    blocks = [(page, text.replace(":8000", f":{port}")) for page, text in marked_blocks(kind)]
+                    self.assertGreater(len(blocks), 0, kind)
+                    self.run_blocks(blocks, refused)
             finally:
                 server.terminate()
                 self.assertEqual(server.wait(timeout=60), 0)
+
+    def test_every_curl_line_is_marked_to_run(self):
+        for page in [os.path.join(SOURCE, "README.md")] + sorted(glob.glob(os.path.join(SOURCE, "docs", "*.md"))):
+            with open(page, encoding="utf-8") as file:
+                self.assertNotRegex(BLOCK.sub("", file.read()), r"(?m)^curl ", page)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """Installs tandem into a folder of its own and builds both examples against it, as a user's program would be."""
 import os
+import re
+import shutil
 import subprocess
 import tempfile
 import unittest
 
 CMAKE = os.environ["CMAKE"]
+SOURCE = os.environ["TANDEM_SOURCE"]
 MODEL = os.path.join(os.environ["MADE_MODELS"], "cycle.gguf")
 
 
-def run(*command):
-    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600, check=False)
+def run(*command, **more):
+    return subprocess.run(command, **more, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600, check=False)
 
 
 class InstalledCopy(unittest.TestCase):
@@ -25,9 +28,9 @@ class InstalledCopy(unittest.TestCase):
     def tearDownClass(cls):
         cls.folder.cleanup()
 
-    def build(self, example):
-        source = os.path.join(os.environ["TANDEM_SOURCE"], "examples", example)
-        build = os.path.join(self.folder.name, example)
+    def build(self, example, source=None):
+        source = source or os.path.join(SOURCE, "examples", example)
+        build = os.path.join(self.folder.name, "build of " + os.path.basename(source))
         configured = run(CMAKE, "-S", source, "-B", build, "-G", "Ninja", "-DCMAKE_PREFIX_PATH=" + self.prefix,
                          "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_CXX_COMPILER=" + os.environ["CXX"])
         self.assertEqual(configured.returncode, 0, configured.stdout)
@@ -43,6 +46,20 @@ class InstalledCopy(unittest.TestCase):
     def test_embed_plain_streams_and_prints_ids(self):
         finished = run(self.build("embed_plain"), MODEL, "abc", "4")
         self.assertEqual((finished.returncode, finished.stdout), (0, "defg\ntoken ids: 100 101 102 103\n"))
+
+    def test_the_program_of_the_readme_is_a_whole_one(self):
+        with open(os.path.join(SOURCE, "README.md"), encoding="utf-8") as file:
+            program = re.search(r"```cpp\n(.*?)```", file.read(), re.S).group(1)
+        source = os.path.join(self.folder.name, "readme")
+        shutil.copytree(os.path.join(SOURCE, "examples", "embed_plain"), source)
+        with open(os.path.join(source, "main.cpp"), "w", encoding="utf-8") as file:
+            file.write(program)
+        place = os.path.join(self.folder.name, "place")
+        os.mkdir(place)
+        os.symlink(MODEL, os.path.join(place, "smollm2-135m"))
+        binary = self.build("embed_plain", source)
+        finished = run(binary, cwd=place)
+        self.assertEqual((finished.returncode, len(finished.stdout) > 0), (0, True), finished.stdout)
 
     def test_embed_caf_asks_streams_and_ends(self):
         finished = run(self.build("embed_caf"), MODEL, "abc", "4")

@@ -48,6 +48,15 @@ TEST(model_store, a_path_that_exists_is_taken_as_it_is) {
   EXPECT_EQ(resolve_model((folder / "m.gguf").string()).value(), folder / "m.gguf");
 }
 
+TEST(model_store, a_folder_without_a_model_in_it_is_refused_with_what_to_name_instead) {
+  const test::temporary_folder folder;
+  const auto path = resolve_model(folder.path().string());
+  ASSERT_FALSE(path);
+  EXPECT_NE(path.error().message.find(".gguf file"), std::string::npos) << path.error().message;
+  std::ofstream(folder / "config.json") << "{}";
+  EXPECT_EQ(resolve_model(folder.path().string()).value(), folder.path());
+}
+
 TEST(model_store, an_unknown_name_is_refused_with_the_nearest_one) {
   const auto path = resolve_model("smolm2-135m");
   ASSERT_FALSE(path);
