@@ -30,7 +30,7 @@ class Settings:
 
 FULL = Settings()
 QUICK = dataclasses.replace(FULL, rounds=1, middle_tokens=24, chat_tokens=48, more_drafts=())
-TINY = Settings(rounds=1, bound_s=60, small_tokens=4, small_prompt=32, served_tokens=4, served_at_once=(1, 2),
+TINY = Settings(rounds=1, bound_s=300, small_tokens=4, small_prompt=32, served_tokens=4, served_at_once=(1, 2),
                 middle_tokens=2, middle_prompt=16, middle_served_tokens=2, middle_at_once=(2,), chat_tokens=6, more_drafts=())
 DRAFTS = 4
 
