@@ -1,7 +1,7 @@
 """The client of every server measured: closed loop, streamed, one connection a request, standard library only.
 
-While requests run it only notes when bytes came; what they said is read afterwards. So it takes little of the cores that
-the server computes on, and the same of each.
+While requests run it only notes when bytes came; what they said is read afterwards. So it takes little of the cores
+that the server computes on, and the same of each.
 """
 import asyncio
 import json
@@ -98,7 +98,8 @@ def read_answer(exchange):
     usage = next((event["usage"] for _, event in reversed(events) if event.get("usage")), None)
     timings = next((event["timings"] for _, event in reversed(events) if event.get("timings")), {})
     if usage is None:
-        raise RuntimeError("the server's stream ended without usage: " + json.dumps([event for _, event in events[-2:]]))
+        last = json.dumps([event for _, event in events[-2:]])
+        raise RuntimeError("the server's stream ended without usage: " + last)
     tokens = usage["completion_tokens"]
     end = exchange.pieces[-1][0]
     span = times[-1] - times[0] if len(times) > 1 else 0

@@ -1,4 +1,4 @@
-"""The parts of the comparison. Each alternates the programs, round by round, and notes one sample a round and program."""
+"""The parts of the comparison. Each alternates the programs and notes one sample a round and program."""
 import contextlib
 import dataclasses
 import os
@@ -31,7 +31,8 @@ class Settings:
 FULL = Settings()
 QUICK = dataclasses.replace(FULL, rounds=1, middle_tokens=24, chat_tokens=48, more_drafts=())
 TINY = Settings(rounds=1, bound_s=300, small_tokens=4, small_prompt=32, served_tokens=4, served_at_once=(1, 2),
-                middle_tokens=2, middle_prompt=16, middle_served_tokens=2, middle_at_once=(2,), chat_tokens=6, more_drafts=())
+                middle_tokens=2, middle_prompt=16, middle_served_tokens=2, middle_at_once=(2,), chat_tokens=6,
+                more_drafts=())
 DRAFTS = 4
 
 
@@ -61,7 +62,8 @@ class Comparison:
     def model(self, name):
         path = os.path.join(self.models_folder, name + ".gguf")
         if not os.path.isfile(path):
-            raise Unavailable(f"there is no {name}.gguf in the models' folder; fetch it, or name the folder with --models.")
+            raise Unavailable(f"there is no {name}.gguf in the models' folder; fetch it, or name the folder with "
+                              "--models.")
         return path
 
     def row(self, name, unit="tokens/s", **fields):
@@ -143,7 +145,8 @@ def server_part(run, name, at_once, tokens, requests, goals):
                 prompts = load.story_prompts(requests(count), 1000 * number + count)
                 with turn_of(server):
                     got = load.run_load(server.port, server.model, prompts, count, tokens, run.settings.bound_s)
-                run.measure(row, program, got["tokens_per_s"], ttft_ms=got["ttft_ms"], prompt_tokens=got["prompt_tokens"])
+                run.measure(row, program, got["tokens_per_s"], ttft_ms=got["ttft_ms"],
+                            prompt_tokens=got["prompt_tokens"])
         note_processes(run, name, servers)
 
 
@@ -153,10 +156,13 @@ def warm_up(run, server, tokens):
 
 
 def note_processes(run, name, servers):
-    memory = run.row(f"{name}, served, memory at its highest", "MiB")
+    memory = run.row(f"{name}, served, memory now", "MiB")
+    highest = run.row(f"{name}, served, memory at its highest", "MiB")
     start = run.row(f"{name}, served, start until ready", "s")
     for program in run.programs:
-        run.measure(memory, program, servers[program.label].resident_mib())
+        now, peak = servers[program.label].resident_mib()
+        run.measure(memory, program, now)
+        run.measure(highest, program, peak)
         run.measure(start, program, servers[program.label].start_seconds)
 
 
@@ -190,7 +196,8 @@ SPECULATION_GOALS = {"edit": 3.5, "write": 1.05, "prose": 1.05}  # of the best s
 def tandem_modes(settings):
     def drafts(method, count):
         return {"speculative": {"method": method, "num_speculative_tokens": count, "adaptive": False}}
-    modes = {"off": {"speculative": False}, "ngram": drafts("ngram", DRAFTS), f"draft k={DRAFTS}": drafts("draft_model", DRAFTS)}
+    modes = {"off": {"speculative": False}, "ngram": drafts("ngram", DRAFTS),
+             f"draft k={DRAFTS}": drafts("draft_model", DRAFTS)}
     return modes, {f"draft k={count}": drafts("draft_model", count) for count in settings.more_drafts}
 
 
@@ -215,7 +222,8 @@ def chat(run, program, server, kind, mode, extra):
     row = run.row(f"{MIDDLE}, {kind}, {mode}", against=None if mode == "off" else f"{MIDDLE}, {kind}, off",
                   goal=None if mode == "off" else SPECULATION_GOALS[kind])
     with turn_of(server):
-        got = load.run_chat(server.port, server.model, CHATS[kind], run.settings.chat_tokens, run.settings.bound_s, extra)
+        got = load.run_chat(server.port, server.model, CHATS[kind], run.settings.chat_tokens, run.settings.bound_s,
+                            extra)
     if got["decode_tokens_per_s"] is None:
         raise RuntimeError(f"{program.label} answered {kind} with fewer than two pieces of text")
     run.measure(row, program, got["decode_tokens_per_s"], tokens=got["tokens"], draft_n=got["draft_n"],

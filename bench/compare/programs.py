@@ -16,14 +16,18 @@ class Unavailable(Exception):
     """What is missing, as a sentence."""
 
 
+def command_line(command):
+    return " ".join([os.path.basename(command[0]), *command[1:]])
+
+
 def run_json(command, bound_s):
     """The JSON that a program prints; other programs' standard error is shown only when they fail."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=bound_s, check=False)
     except subprocess.TimeoutExpired:
-        raise RuntimeError(f"{os.path.basename(command[0])} took longer than {bound_s} s: {' '.join(command[1:])}") from None
+        raise RuntimeError(f"{command_line(command)} took longer than {bound_s} s") from None
     if done.returncode != 0:
-        raise RuntimeError(f"{os.path.basename(command[0])} {' '.join(command[1:])} failed: {done.stderr[-500:]}")
+        raise RuntimeError(f"{command_line(command)} failed: {done.stderr[-500:]}")
     return json.loads(done.stdout)
 
 
@@ -38,7 +42,7 @@ class Server:
         while not self.answers():
             if self.process.poll() is not None or time.monotonic() - began > START_BOUND_S:
                 self.stop()
-                raise RuntimeError(f"{self.name} did not start: {' '.join(command)}")
+                raise RuntimeError(f"{command_line(command)} did not start")
             time.sleep(0.02)
         self.start_seconds = time.monotonic() - began
         self.model = self.get_json("/v1/models")["data"][0]["id"]
@@ -68,9 +72,10 @@ class Server:
         self.process.send_signal(signal.SIGCONT)
 
     def resident_mib(self):
-        """Highest so far; pages of mapped files count."""
-        with open(f"/proc/{self.process.pid}/status", encoding="ascii") as status:
-            return int(re.search(r"VmHWM:\s+(\d+)", status.read()).group(1)) / 1024
+        """Now and at its highest; pages of mapped files count."""
+        with open(f"/proc/{self.process.pid}/status", encoding="ascii") as file:
+            status = file.read()
+        return [int(re.search(name + r":\s+(\d+)", status).group(1)) / 1024 for name in ("VmRSS", "VmHWM")]
 
     def stop(self):
         if self.process.poll() is not None:
@@ -99,7 +104,8 @@ class Tandem:
         self.binary, self.threads = binary, str(threads)
 
     def version(self):
-        return subprocess.run([self.binary, "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
+        done = subprocess.run([self.binary, "--version"], capture_output=True, text=True, check=True)
+        return done.stdout.splitlines()[0]
 
     def bench(self, model, bound_s, input_len, output_len, rounds, batch=1):
         return run_json([self.binary, "bench", "latency", model, "--json", "--threads", self.threads, "--input-len",
@@ -139,8 +145,8 @@ class LlamaCpp:
         return " / ".join((done.stdout + done.stderr).strip().splitlines()[-2:])
 
     def bench(self, model, bound_s, prompt, tokens, rounds):
-        rows = run_json([self.bench_program, "-m", model, "-t", self.threads, "-p", str(prompt), "-n", str(tokens), "-r",
-                         str(rounds), "-o", "json"], bound_s)
+        rows = run_json([self.bench_program, "-m", model, "-t", self.threads, "-p", str(prompt), "-n", str(tokens),
+                         "-r", str(rounds), "-o", "json"], bound_s)
         return rows[0]["avg_ts"]
 
     def decode_speed(self, model, tokens, bound_s):

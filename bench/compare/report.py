@@ -74,7 +74,8 @@ def accepted(row, program):
     details = [one for one in row.get("details", {}).get(program, []) if one.get("draft_n")]
     if not details:
         return ""
-    return f"{100 * sum(one['draft_n_accepted'] or 0 for one in details) / sum(one['draft_n'] for one in details):.0f} %"
+    taken, guessed = (sum(one[name] or 0 for one in details) for name in ("draft_n_accepted", "draft_n"))
+    return f"{100 * taken / guessed:.0f} %"
 
 
 def own_lines(part):
@@ -83,7 +84,8 @@ def own_lines(part):
     if not rows:
         return []
     by_name = {row["name"]: row for row in part["rows"]}
-    lines = ["| over plain decoding | tandem | drafts accepted | goal | llama.cpp | drafts accepted |", "|---|---|---|---|---|---|"]
+    lines = ["| over plain decoding | tandem | drafts accepted | goal | llama.cpp | drafts accepted |",
+             "|---|---|---|---|---|---|"]
     for row in sorted(rows, key=lambda row: row["name"]):
         plain = by_name[row["against"]]["samples"]
         own, peer = (ratio(row["samples"].get(program), plain.get(program)) for program in (OWN, PEER))
@@ -109,16 +111,17 @@ def memory_lines(part):
 
 def page(results):
     machine = results.get("machine", {})
+    versions = "; ".join(f"{label}: {version}" for label, version in results.get("programs", {}).items())
     lines = ["# tandem and llama.cpp, side by side", "",
-             "Written by `bench/compare/run`; how to read it: [docs/benchmarks.md](../../docs/benchmarks.md). Medians, the range "
-             "of all rounds in brackets.", "",
+             "Written by `bench/compare/run`; how to read it: [docs/benchmarks.md](../../docs/benchmarks.md). Medians, the "
+             "range of all rounds in brackets.", "",
              f"Machine: {machine.get('cpu')}, {machine.get('cores')} cores, {machine.get('memory_gib')} GiB, "
-             f"{' '.join(machine.get('instruction_sets', []))}. {results.get('programs', {})}".replace("{", "").replace("}", "")
-             .replace("'", ""), ""]
+             f"{' '.join(machine.get('instruction_sets', []))}; {machine.get('threads')} threads. {versions}.", ""]
     for name, part in results["parts"].items():
         raw = ", ".join(rounded(value) for value in part["raw_read_gb_s"] if value) or "not measured"
-        lines += [f"## {name}", "", f"{part['date']}, commit {part['commit']}, {part['rounds']} rounds, {part['seconds']:.0f} s; raw "
-                  f"memory read before and after: {raw} GB/s; others took {part['others_percent']:g} % of the cores before.", ""]
+        lines += [f"## {name}", "",
+                  f"{part['date']}, commit {part['commit']}, {part['rounds']} rounds, {part['seconds']:.0f} s; raw memory "
+                  f"read before and after: {raw} GB/s; others took {part['others_percent']:g} % of the cores before.", ""]
         lines += [f"* {note}" for note in part["notes"]] + ([""] if part["notes"] else [])
         lines += peer_lines(part) + own_lines(part) + memory_lines(part)
     return "\n".join(lines).rstrip() + "\n"

@@ -49,7 +49,8 @@ class FourTokens(http.server.BaseHTTPRequestHandler):
 
 class Client(unittest.TestCase):
     def test_events_keep_the_time_at_which_their_last_byte_came(self):
-        whole = HEAD + chunk(event({"a": 1})) + chunk(event({"b": 2})[:9]) + chunk(event({"b": 2})[9:] + b"data: [DONE]\n\n")
+        second = event({"b": 2})
+        whole = HEAD + chunk(event({"a": 1})) + chunk(second[:9]) + chunk(second[9:] + b"data: [DONE]\n\n")
         for cut in range(1, len(whole) - 2):  # behind it only the end of a line is left
             events = load.events_of([(1.0, whole[:cut]), (2.0, whole[cut:])])
             self.assertEqual([fields for _, fields in events], [{"a": 1}, {"b": 2}])
@@ -98,9 +99,9 @@ class Report(unittest.TestCase):
         self.assertNotIn("missed", page)
 
     def test_drafts_are_compared_with_plain_decoding_of_the_same_program(self):
-        page = report.page(self.part(row("plain", [10.0], [20.0]), row("drafted", [15.0], [10.0], against="plain", goal=1.2,
-                                                                      details={"tandem": [{"draft_n": 8,
-                                                                                           "draft_n_accepted": 6}]})))
+        counts = {"tandem": [{"draft_n": 8, "draft_n_accepted": 6}]}
+        page = report.page(self.part(row("plain", [10.0], [20.0]),
+                                     row("drafted", [15.0], [10.0], against="plain", goal=1.2, details=counts)))
         self.assertIn("| drafted | 1.50 × | 75 % | 1.2 × met | 0.50 × |  |", page)
 
     def test_the_share_of_the_raw_read_is_told_where_weights_are_read_once_a_token(self):
@@ -122,8 +123,8 @@ class Script(unittest.TestCase):
     def test_what_is_missing_is_left_out_with_a_sentence(self):
         with tempfile.TemporaryDirectory() as folder:
             output = os.path.join(folder, "figures.json")
-            finished = self.run_script("--tandem", sys.executable, "--models", folder, "--tiny", "--parts", "qwen-engine",
-                                       "--bench-kernels", os.path.join(folder, "none"), "--output", output)
+            finished = self.run_script("--tandem", sys.executable, "--models", folder, "--tiny", "--output", output,
+                                       "--parts", "qwen-engine", "--bench-kernels", os.path.join(folder, "none"))
             self.assertEqual(finished.returncode, 0, finished.stderr)
             self.assertIn("llama.cpp is not measured", finished.stdout)
             self.assertIn("there is no qwen2.5-coder-1.5b.gguf", finished.stdout)

@@ -79,8 +79,8 @@ class openai_client(Served):
         self.assertEqual(len({event.id for event in events}), 1)
 
     def test_completion_logprobs_are_parallel_lists(self):
-        answer = self.client.completions.create(model=self.model, prompt="Hello", max_tokens=4, temperature=0, logprobs=2,
-                                                extra_body={"ignore_eos": True})
+        answer = self.client.completions.create(model=self.model, prompt="Hello", max_tokens=4, temperature=0,
+                                                logprobs=2, extra_body={"ignore_eos": True})
         logprobs = answer.choices[0].logprobs
         lengths = {len(part) for part in (logprobs.tokens, logprobs.token_logprobs, logprobs.top_logprobs,
                                           logprobs.text_offset)}
@@ -126,7 +126,8 @@ class openai_client(Served):
 
     def test_content_parts_and_stop_strings_work(self):
         parts = [{"role": "user", "content": [{"type": "text", "text": "Count: 1, 2, 3,"}]}]
-        answer = self.client.chat.completions.create(model=self.model, messages=parts, max_tokens=8, stop=["zzzz", "qqqq"])
+        answer = self.client.chat.completions.create(model=self.model, messages=parts, max_tokens=8,
+                                                     stop=["zzzz", "qqqq"])
         self.assertIsNotNone(answer.choices[0].message.content)
 
     def test_every_mistake_has_its_exception(self):
