@@ -52,6 +52,12 @@ def verdict(value, goal):
     return f"{goal:g} × " + ("met" if value >= goal else "missed")
 
 
+def below(samples, limit):
+    if limit is None or not samples:
+        return ""
+    return f"≤ {limit:g} " + ("met" if statistics.median(samples) <= limit else "missed")
+
+
 def peer_lines(part):
     """Rows measured against the other program."""
     rows = [row for row in part["rows"] if not row.get("against")]
@@ -59,14 +65,14 @@ def peer_lines(part):
         return []
     two = any(PEER in row["samples"] for row in rows)
     lines = (["| | unit | tandem | llama.cpp | ratio | goal |", "|---|---|---|---|---|---|"] if two
-             else ["| | unit | tandem |", "|---|---|---|"])
+             else ["| | unit | tandem | goal |", "|---|---|---|---|"])
     for row in rows:
         own, peer = row["samples"].get(OWN), row["samples"].get(PEER)
         cells = [row["name"], row["unit"], shown(own)]
+        times = ratio(own, peer) if row["unit"] == "tokens/s" else None
         if two:
-            times = ratio(own, peer) if row["unit"] == "tokens/s" else None
-            cells += [shown(peer), f"{times:.2f}" if times else "–", verdict(times, row.get("goal"))]
-        lines.append("| " + " | ".join(cells) + " |")
+            cells += [shown(peer), f"{times:.2f}" if times else "–"]
+        lines.append("| " + " | ".join([*cells, verdict(times, row.get("goal")) or below(own, row.get("limit"))]) + " |")
     return lines + [""]
 
 

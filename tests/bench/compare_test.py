@@ -95,8 +95,13 @@ class Report(unittest.TestCase):
 
     def test_a_missing_program_leaves_no_ratio(self):
         page = report.page(self.part({"name": "alone", "unit": "tokens/s", "samples": {"tandem": [5.0]}, "goal": 2.0}))
-        self.assertIn("| alone | tokens/s | 5 |\n", page)
+        self.assertIn("| alone | tokens/s | 5 |  |\n", page)
         self.assertNotIn("missed", page)
+
+    def test_a_value_that_should_be_low_has_a_limit(self):
+        low = {"name": "overhead", "unit": "%", "samples": {"tandem": [3.0, 1.0, 1.5]}, "limit": 2}
+        self.assertIn("| overhead | % | 1.5 (1–3) | ≤ 2 met |", report.page(self.part(low)))
+        self.assertIn("| ≤ 1 missed |", report.page(self.part({**low, "limit": 1})))
 
     def test_drafts_are_compared_with_plain_decoding_of_the_same_program(self):
         counts = {"tandem": [{"draft_n": 8, "draft_n_accepted": 6}]}
