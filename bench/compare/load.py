@@ -139,12 +139,14 @@ def run_load(port, model, prompts, concurrency, tokens, bound_s):
     """Tokens per second of `prompts`, `concurrency` at a time, and the median time to the first token."""
     requests = [encode(port, "/v1/completions", {"model": model, "prompt": prompt, "max_tokens": tokens,
                                                  "ignore_eos": True}) for prompt in prompts]
+    own = time.process_time()
     finished, wall = asyncio.run(asyncio.wait_for(closed_loop(port, requests, concurrency), bound_s))
+    own = time.process_time() - own
     answers = [read_answer(one) for one in finished]
     made = sum(answer["tokens"] for answer in answers)
     if made != tokens * len(prompts):
         raise RuntimeError(f"the server made {made} tokens where {tokens * len(prompts)} were asked for")
-    return {"tokens_per_s": made / wall, "prompt_tokens": sum(answer["prompt_tokens"] for answer in answers),
+    return {"tokens_per_s": made / wall, "client_percent": 100 * own / wall, "prompt_tokens": sum(answer["prompt_tokens"] for answer in answers),
             "ttft_ms": statistics.median(answer["ttft_ms"] for answer in answers if answer["ttft_ms"] is not None)}
 
 

@@ -146,8 +146,7 @@ def server_part(run, name, at_once, tokens, requests, goals):
                 prompts = load.story_prompts(requests(count), 1000 * number + count)
                 with turn_of(server):
                     got = load.run_load(server.port, server.model, prompts, count, tokens, run.settings.bound_s)
-                run.measure(row, program, got["tokens_per_s"], ttft_ms=got["ttft_ms"],
-                            prompt_tokens=got["prompt_tokens"])
+                run.measure(row, program, got.pop("tokens_per_s"), **got)
         note_processes(run, name, servers)
 
 
