@@ -7,6 +7,7 @@
 
 #include "app/command.hpp"
 #include "app/generation_run.hpp"
+#include "app/histogram_text.hpp"
 #include "app/latency_statistics.hpp"
 #include "app/request_fields.hpp"
 #include "config/flags.hpp"
@@ -102,6 +103,26 @@ struct totals {
   }
 };
 
+/// What /metrics says of steps: the engine's part, which no single request can see.
+struct step_readings {
+  histogram_counts duration;
+  histogram_counts overhead;
+};
+
+step_readings read_steps(const runtime& engine) {
+  const std::string text = engine.metrics_text();
+  return {read_histogram(text, "tandem:step_duration_seconds"), read_histogram(text, "tandem:engine_overhead_seconds")};
+}
+
+void add_steps(ordered_json& root, const step_readings& before, const step_readings& after) {
+  const histogram_counts duration = after.duration.since(before.duration);
+  const histogram_counts overhead = after.overhead.since(before.overhead);
+  root["engine_steps"] = duration.count;
+  root["step_ms"] = summarize(duration);
+  root["engine_overhead_ms"] = summarize(overhead);
+  root["engine_overhead_share"] = duration.sum > 0 ? overhead.sum / duration.sum : 0;
+}
+
 /// A prompt of exactly `length` tokens that no earlier one shares a beginning with.
 std::vector<token_id> made_prompt(std::int32_t length, std::int32_t vocabulary, std::uint64_t& state) {
   std::vector<token_id> ids;
@@ -175,13 +196,18 @@ ordered_json results(const bench_options& options, const runtime& engine, const 
 void print_results(const ordered_json& root) {
   fmt::print("{} on {}, {} at once\n", root["model"].get<std::string>(), root["device"].get<std::string>(),
              root["requests_at_once"].dump());
-  for (const char* name : {"tokens_per_s", "prefill_tokens_per_s", "mean_accepted_length"})
-    fmt::print("{:<22}{:>10.2f}\n", name, root[name].get<double>());
+  for (const char* name : {"tokens_per_s", "prefill_tokens_per_s", "mean_accepted_length", "engine_overhead_share"})
+    fmt::print("{:<22}{:>10.4g}\n", name, root[name].get<double>());
   fmt::print("{:<22}{:>10}{:>10}{:>10}{:>10}\n", "", "mean", "p50", "p90", "p99");
   for (const char* name : {"ttft_ms", "itl_ms", "tpot_ms", "e2e_ms"}) {
     const ordered_json& line = root[name];
     fmt::print("{:<22}{:>10.2f}{:>10.2f}{:>10.2f}{:>10.2f}\n", name, line["mean"].get<double>(),
                line["p50"].get<double>(), line["p90"].get<double>(), line["p99"].get<double>());
+  }
+  for (const char* name : {"step_ms", "engine_overhead_ms"}) {
+    const ordered_json& line = root[name];
+    fmt::print("{:<22}{:>10.3f}{:>10.3f}{:>10}{:>10.3f}\n", name, line["mean"].get<double>(), line["p50"].get<double>(),
+               "", line["p99"].get<double>());
   }
 }
 
@@ -194,15 +220,18 @@ int bench(CLI::App& command, bench_options& options) {
   generation_run run(client, [&watch](const generation_event& event) { watch.hear(event); });
   std::uint64_t state = options.settings.engine.seed;
   totals sums;
+  step_readings before;
   for (std::int32_t round = -options.warmup; round < options.repeats; ++round) {
     if (round == 0) {
       watch.forget();
+      before = read_steps(**engine);
       sums = {};
     }
     if (auto done = run_round(options, run, watch, **engine, state, sums); !done) return report(done.error());
   }
   client.flush();  // a stopwatch hears its last piece before its samples are read
-  const ordered_json root = results(options, **engine, watch, sums);
+  ordered_json root = results(options, **engine, watch, sums);
+  add_steps(root, before, read_steps(**engine));
   if (options.json)
     fmt::print("{}\n", root.dump());
   else

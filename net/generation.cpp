@@ -40,6 +40,7 @@ void generation::start(generation_listener& listener) {
 
 void generation::on_answer(submission_answer answer) {
   if (listener_ == nullptr) return;
+  if (answer.refused && answer.refused->code == error_code::cancelled) return end_unstarted(answer.id);
   if (answer.refused) {
     prompt_of_.erase(answer.id);
     lane_.door->forget(answer.id);
@@ -49,6 +50,22 @@ void generation::on_answer(submission_answer answer) {
   if (found == prompt_of_.end()) return;
   answer_->accept(found->second, std::move(answer.prompt));
   if (answer_->accepted()) begin();
+}
+
+// Cancelled in the queue: to its client it has ended, like one that was cancelled a step later.
+void generation::end_unstarted(request_id id) {
+  const auto found = prompt_of_.find(id);
+  if (found == prompt_of_.end()) return;
+  answer_->accept(found->second, std::make_shared<const std::vector<token_id>>());
+  for (std::int32_t choice = 0; choice < request_.n; ++choice) {
+    generation_event last;
+    last.id = id;
+    last.choice = choice;
+    last.end.emplace().reason = finish_reason::cancelled;
+    on_event(std::move(last));
+  }
+  if (answer_->accepted()) begin();
+  on_burst_end();
 }
 
 void generation::begin() {
@@ -108,6 +125,10 @@ void generation::cancel() {
   listener_ = nullptr;
   cancel_requests();
   leave();
+}
+
+void generation::end() {
+  for (const auto& [id, prompt] : prompt_of_) engine_->cancel(id);
 }
 
 void generation::cancel_requests() {

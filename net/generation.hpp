@@ -37,6 +37,8 @@ class generation final : public event_sink, public std::enable_shared_from_this<
   void start(generation_listener& listener);
   /// Ends the requests and falls silent.
   void cancel();
+  /// Asks the engine to end the requests with what they have; the listener hears their last words.
+  void end();
   bool done() const { return listener_ == nullptr; }
 
   void on_answer(submission_answer answer) override;
@@ -47,6 +49,7 @@ class generation final : public event_sink, public std::enable_shared_from_this<
   void begin();
   void conclude();
   void refuse(const error& reason);
+  void end_unstarted(request_id id);
   void cancel_requests();
   void leave();
 

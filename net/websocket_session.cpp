@@ -35,6 +35,7 @@ class socket_call final : public generation_listener {
     work_->start(*this);
   }
   void cancel() { work_->cancel(); }
+  void end() { work_->end(); }
 
  private:
   void on_begin(std::string bytes) override;
@@ -181,9 +182,7 @@ void websocket_session::on_message() {
   if (!frame->cancel) return on_request(std::move(*frame));
   const auto found = calls_.find(frame->id_json);
   if (found == calls_.end()) return;  // it ended meanwhile
-  found->second->cancel();
-  send_frame("{\"id\":" + frame->id_json + R"(,"text":"","token_ids":[],"finish_reason":"cancelled"})");
-  retire(frame->id_json);
+  found->second->end();
 }
 
 void websocket_session::on_request(socket_frame frame) {

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <cstdio>
 #include <mutex>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -52,7 +53,7 @@ class stopwatch final : public outlet {
   std::size_t tokens_ = 0;
 };
 
-void measure(const char* name, draft_method method, std::int32_t k, int sequences) {
+void measure(const char* name, draft_method method, std::int32_t k, int sequences, bool json) {
   constexpr std::int32_t kTokens = 2000;
   runtime_options options;
   options.model_name = "fake";
@@ -74,18 +75,27 @@ void measure(const char* name, draft_method method, std::int32_t k, int sequence
     (*engine)->submit(lab::ids_request(lab::made_prompt(16, static_cast<std::uint64_t>(i)), kTokens), client);
   client->wait();
   const auto gaps = client->gaps_us();
+  const double median = gaps[gaps.size() / 2];
+  const double p99 = gaps[gaps.size() * 99 / 100];
+  if (json) {
+    std::printf(R"({"drafts": "%s", "sequences": %d, "steps": %zu, "tokens": %zu, "median_us": %.1f, "p99_us": %.1f})"
+                "\n",
+                name, sequences, gaps.size(), client->tokens(), median, p99);
+    return;
+  }
   std::printf("%-12s sequences %2d  steps %5zu  tokens %6zu  median %7.1f us  p99 %7.1f us\n", name, sequences,
-              gaps.size(), client->tokens(), gaps[gaps.size() / 2], gaps[gaps.size() * 99 / 100]);
+              gaps.size(), client->tokens(), median, p99);
 }
 
 }  // namespace
 }  // namespace tandem
 
-int main() {
+int main(int argument_count, char** arguments) {
   using tandem::draft_method;
+  const bool json = argument_count > 1 && std::string_view(arguments[1]) == "--json";  // one object a line
   for (const int sequences : {1, 16}) {
-    tandem::measure("none", draft_method::none, 0, sequences);
-    tandem::measure("ngram", draft_method::ngram, 4, sequences);
-    tandem::measure("draft_model", draft_method::draft_model, 4, sequences);
+    tandem::measure("none", draft_method::none, 0, sequences, json);
+    tandem::measure("ngram", draft_method::ngram, 4, sequences, json);
+    tandem::measure("draft_model", draft_method::draft_model, 4, sequences, json);
   }
 }

@@ -172,6 +172,10 @@ class CommandLine(unittest.TestCase):
         for field in ("tokens_per_s", "prefill_tokens_per_s", "ttft_ms", "itl_ms", "e2e_ms", "mean_accepted_length", "model",
                       "device", "threads", "speculative_config"):
             self.assertIn(field, root)
+        self.assertGreaterEqual(root["engine_steps"], 8)  # of the measured rounds
+        self.assertGreaterEqual(root["step_ms"]["mean"], root["engine_overhead_ms"]["mean"])
+        self.assertGreater(root["engine_overhead_ms"]["p50"], 0)
+        self.assertLess(root["engine_overhead_share"], 1)
         self.assertEqual(root["completion_tokens"], 16)
 
     def test_models_list_and_offline_refusals(self):

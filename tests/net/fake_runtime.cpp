@@ -86,7 +86,10 @@ request_id fake_runtime::submit(generation_request request, std::shared_ptr<outl
   const request_id id{++last_id_};
   submitted_.push_back(request);
   changed_.notify_all();
-  if (hold_answers) return id;
+  if (hold_answers) {
+    unanswered_.emplace(id.value, std::move(client));
+    return id;
+  }
   if (refuse) {
     enqueue([id, client, reason = *refuse] { client->answer({id, reason, nullptr}); });
     return id;
@@ -153,6 +156,11 @@ generation_event fake_runtime::event_of(request_id id, const live& entry, std::i
 void fake_runtime::cancel(request_id id) {
   std::lock_guard lock(mutex_);
   cancelled_.insert(id.value);
+  if (auto waiting = unanswered_.extract(id.value)) {
+    enqueue([id, client = std::move(waiting.mapped())] {
+      client->answer({id, error{error_code::cancelled, "The request was cancelled before it started.", {}}, nullptr});
+    });
+  }
   const auto found = held_.find(id.value);
   if (found != held_.end()) {
     enqueue([this, id, entry = std::move(found->second)] {

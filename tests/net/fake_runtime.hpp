@@ -34,7 +34,7 @@ class fake_runtime final : public runtime {
   // --- the script; set before requests come -----------------------------------------------------------------------
   std::vector<scripted_piece> script{{"Hello", false}, {", world", false}, {"!", true}};
   bool hold = false;            ///< accepts and then says nothing until release() or cancel()
-  bool hold_answers = false;    ///< does not even accept
+  bool hold_answers = false;    ///< does not even accept; cancel() then refuses
   std::optional<error> refuse;  ///< every submission
   std::string failure_message;  ///< of pieces that end in an error
   runtime_status state;
@@ -94,6 +94,7 @@ class fake_runtime final : public runtime {
   mutable std::condition_variable changed_;
   std::deque<std::function<void()>> tasks_;
   std::map<std::uint64_t, live> held_;
+  std::map<std::uint64_t, std::shared_ptr<outlet>> unanswered_;
   std::vector<generation_request> submitted_;
   std::set<std::uint64_t> cancelled_;
   std::uint64_t last_id_ = 0;

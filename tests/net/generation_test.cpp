@@ -123,6 +123,21 @@ TEST_F(generation_edge, a_reader_that_does_not_read_is_cut_off_and_its_request_c
   probe();
 }
 
+TEST_F(generation_edge, a_request_cancelled_in_the_queue_has_ended_and_not_failed) {
+  runtime_->hold_answers = true;
+  open();
+  for (const std::string& body : {kCompletion, kStream}) {
+    raw_client waiting(port());
+    waiting.send(raw_client::message("POST", "/v1/completions", body, "X-Request-Id: job-1\r\n"));
+    ASSERT_TRUE(runtime_->wait_for_submitted(body == kStream ? 2 : 1));
+    raw_client other(port());
+    EXPECT_EQ(other.request("POST", "/v1/cancel/cmpl-job-1").status, 200);
+    const auto answer = waiting.response();
+    EXPECT_EQ(answer.status, 200);
+    EXPECT_NE(answer.body.find(R"("finish_reason":"cancelled")"), std::string::npos) << answer.body;
+  }
+}
+
 TEST_F(generation_edge, a_request_is_cancelled_by_the_id_its_client_chose) {
   runtime_->hold = true;
   open();

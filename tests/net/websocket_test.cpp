@@ -120,6 +120,34 @@ TEST_F(websocket_edge, a_request_is_cancelled_by_its_id_and_all_by_closing) {
   EXPECT_TRUE(runtime_->wait_for_cancelled(3));
 }
 
+TEST_F(websocket_edge, a_cancelled_request_ends_with_its_usage_as_every_other_does) {
+  runtime_->hold = true;
+  open();
+  ws_client client(port());
+  client.text(R"({"id":1,"prompt":"x"})");
+  ASSERT_TRUE(runtime_->wait_for_submitted(1));
+  client.text(R"({"id":1,"cancel":true})");
+  const std::string last = client.until("cancelled");
+  EXPECT_NE(last.find(R"("finish_reason":"cancelled","stop_reason":null,"usage":{"prompt_tokens":1)"),
+            std::string::npos)
+      << last;
+}
+
+TEST_F(websocket_edge, a_request_cancelled_in_the_queue_is_confirmed_and_its_id_is_free_again) {
+  runtime_->hold_answers = true;
+  open();
+  ws_client client(port());
+  client.text(R"({"id":1,"prompt":"x"})");
+  ASSERT_TRUE(runtime_->wait_for_submitted(1));
+  client.text(R"({"id":1,"cancel":true})");
+  const std::string last = client.until("cancelled");
+  EXPECT_NE(last.find(R"("token_ids":[],"finish_reason":"cancelled")"), std::string::npos) << last;
+  EXPECT_EQ(last.find("error"), std::string::npos) << last;
+  runtime_->change([this] { runtime_->hold_answers = false; });
+  client.text(R"({"id":1,"prompt":"x"})");
+  EXPECT_NE(client.until("usage").find(R"("finish_reason":"stop")"), std::string::npos);
+}
+
 TEST_F(websocket_edge, D4_bad_frames_get_an_error_and_the_socket_stays) {
   open();
   ws_client client(port());
