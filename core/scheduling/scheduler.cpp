@@ -8,7 +8,7 @@
 #include "core/assert.hpp"
 #include "core/scheduling/commit.hpp"
 #include "core/scheduling/scheduler_impl.hpp"
-#include "gpu/ticket.hpp"
+#include "core/ticket.hpp"
 
 namespace tandem {
 namespace {
