@@ -68,6 +68,15 @@ bool has_key(const server_options& options, const http_request& head) {
   return known;
 }
 
+// A browser opens a WebSocket to any address a page names and says which page that was; without this, every site could
+// drive a server on the loopback address and read its answers. A key already keeps pages out.
+bool from_foreign_page(const server_options& options, const http_request& head) {
+  const std::string_view origin = head.header("Origin");
+  if (origin.empty() || !options.api_keys.empty() || !head.upgrades_to_websocket) return false;
+  const std::size_t scheme = origin.find("://");
+  return scheme == std::string_view::npos || !equal_ignoring_case(origin.substr(scheme + 3), head.header("Host"));
+}
+
 // A browser sends other types across origins without asking, so they could drive a server on the loopback address.
 bool is_json(std::string_view content_type) {
   const std::string_view type = content_type.substr(0, content_type.find(';'));
@@ -86,6 +95,10 @@ std::optional<http_response> refusal(const io_lane& lane, const http_request& he
         error_response(401, "The API key is missing or wrong; send 'Authorization: Bearer KEY'.", "invalid_api_key");
     response.headers.emplace_back("WWW-Authenticate", "Bearer");
     return response;
+  }
+  if (from_foreign_page(lane.edge.options, head)) {
+    return error_response(403, "A page of another origin may not open a WebSocket here; set an --api-key instead.",
+                          "foreign_origin");
   }
   if (found == nullptr) {
     return error_response(404,
