@@ -130,7 +130,7 @@ struct draft_finished {
   draft_method method = draft_method::none;
   std::shared_ptr<const draft_outcome> outcome;
 };
-/// supervisor → scheduler. A drafter died (its open tickets are cancelled, its incarnation ends) or is back.
+/// supervisor → scheduler. A drafter died (its stream is gone, its open tickets are cancelled) or is back.
 struct drafter_changed {
   draft_method method = draft_method::none;
   bool alive = false;

@@ -85,21 +85,25 @@ bool is_json(std::string_view content_type) {
          equal_ignoring_case(type.substr(0, end == std::string_view::npos ? 0 : end + 1), "application/json");
 }
 
-}  // namespace
-
-std::optional<http_response> refusal(const io_lane& lane, const http_request& head) {
-  const route* found = find_route(head.path);
-  const bool open = found != nullptr && found->open;
-  if (!open && !has_key(lane.edge.options, head)) {
+// For who asks, whatever it asks.
+std::optional<http_response> caller_refusal(const server_options& options, const http_request& head, bool open) {
+  if (!open && !has_key(options, head)) {
     auto response =
         error_response(401, "The API key is missing or wrong; send 'Authorization: Bearer KEY'.", "invalid_api_key");
     response.headers.emplace_back("WWW-Authenticate", "Bearer");
     return response;
   }
-  if (from_foreign_page(lane.edge.options, head)) {
-    return error_response(403, "A page of another origin may not open a WebSocket here; set an --api-key instead.",
-                          "foreign_origin");
-  }
+  if (!from_foreign_page(options, head)) return std::nullopt;
+  return error_response(403, "A page of another origin may not open a WebSocket here; set an --api-key instead.",
+                        "foreign_origin");
+}
+
+}  // namespace
+
+std::optional<http_response> refusal(const io_lane& lane, const http_request& head) {
+  const route* found = find_route(head.path);
+  const bool open = found != nullptr && found->open;
+  if (auto refused = caller_refusal(lane.edge.options, head, open)) return refused;
   if (found == nullptr) {
     return error_response(404,
                           fmt::format("There is no '{}' here; see docs/api.md for the paths.",

@@ -188,6 +188,30 @@ TEST(Scheduler, A15_SurvivesCancelsKillsAndExpiryUnderPressure) {
   EXPECT_GT(steps, 10'000U);
 }
 
+TEST(Scheduler, ADrafterThatNeverComesBackHoldsNoBlocks) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    std::mt19937_64 random(seed);
+    engine_options options;
+    options.num_blocks = 14;
+    options.max_model_len = 48;
+    options.method = draft_method::draft_model;
+    options.k = 5;
+    options.independent_streams = seed % 2 == 0;
+    simulated_engine engine(options, seed);
+    std::vector<std::pair<sequence_id, job>> jobs;
+    for (int i = 0; i < 12; ++i) {
+      const job wanted{.prompt = random_prompt(random, static_cast<std::int32_t>(1 + random() % 24)), .max_tokens = 20};
+      jobs.emplace_back(engine.submit(wanted), wanted);
+    }
+    for (std::uint64_t n = random() % 400; n > 0; --n) engine.deliver_one();
+    engine.kill_drafter(options.method, false);
+    engine.run_until_idle();
+    for (const auto& [id, wanted] : jobs) expect_oracle(engine, id, wanted);
+    expect_idle(engine, options);
+    ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
+  }
+}
+
 TEST(Scheduler, A13_SelfDraftingAcceptsEverythingColdAfterAPrefixHitAndAfterPreemption) {
   for (std::int32_t k = 1; k <= 8; ++k) {
     engine_options options;

@@ -210,13 +210,13 @@ void simulated_engine::run_drafter(draft_method method) {
   }
 }
 
-void simulated_engine::kill_drafter(draft_method method) {
+void simulated_engine::kill_drafter(draft_method method, bool comes_back) {
   auto& mailbox = drafters_[static_cast<std::size_t>(method)];
   if (method == draft_method::ngram) ngram_.clear();
   mailbox.clear();
   drafter_lost_[static_cast<std::size_t>(method)] = true;
   supervisor_.push_back(drafter_changed{method, false});
-  supervisor_.push_back(drafter_changed{method, true});
+  if (comes_back) supervisor_.push_back(drafter_changed{method, true});
 }
 
 /// The scheduler learns of the new drafter and sends to it from then on.

@@ -71,7 +71,7 @@ class simulated_engine {
   bool deliver_one();
   /// Delivers until nothing moves; fails loudly after a bound. Afterwards every sequence must have ended.
   void run_until_idle();
-  void kill_drafter(draft_method method);
+  void kill_drafter(draft_method method, bool comes_back = true);
   void kill_allocator();
   void advance(std::chrono::milliseconds by);
 
