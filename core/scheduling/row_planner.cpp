@@ -58,18 +58,14 @@ std::int32_t grant_drafts(const std::vector<row_wish>& wishes, std::int32_t rows
   return rows;
 }
 
-/// Computed in one step or not at all. A preempted sequence may have grown beyond the budget: that one is chunked,
-/// since it could never be computed otherwise.
-bool is_indivisible(const row_wish& wish, row_budget budget) {
-  return !budget.chunked_prefill && wish.pending <= budget.rows;
-}
-
-/// Returns the rows left. An indivisible prompt that does not fit waits, and so do those behind it.
+/// Returns the rows left. Without chunking a prompt that does not fit whole waits, and so do those behind it. What is
+/// longer than any step (a preempted sequence with all it has generated) would wait for ever: it alone is split.
 std::int32_t grant_prefill(const std::vector<row_wish>& wishes, row_budget budget, std::int32_t rows,
                            std::vector<row_grant>& grants) {
   for (index i = 0; i < wishes.size() && rows > 0; ++i) {
     if (wishes[i].decoding) continue;
-    if (is_indivisible(wishes[i], budget) && wishes[i].pending > rows) break;
+    const bool fits_some_step = wishes[i].pending <= budget.rows;
+    if (!budget.chunked_prefill && fits_some_step && wishes[i].pending > rows) break;
     grants[i].rows = std::min(wishes[i].pending, rows);
     rows -= grants[i].rows;
   }
@@ -83,7 +79,7 @@ std::vector<row_grant> divide_rows(const std::vector<row_wish>& wishes, row_budg
   std::vector<row_grant> grants(wishes.size());
   std::int32_t reserved = minimum_prefill_share(wishes, budget.rows);
   if (!budget.chunked_prefill && reserved > 0) {
-    // All or nothing: the share is what the first waiting prompt needs.
+    // All or nothing: the share is what the first waiting prompt needs, once it was passed over in a step.
     const auto first = std::find_if(wishes.begin(), wishes.end(), [](const row_wish& w) { return !w.decoding; });
     reserved = std::min(first->pending, budget.rows);
   }

@@ -23,7 +23,7 @@ struct row_grant {
 
 struct row_budget {
   std::int32_t rows = 0;        ///< max_num_batched_tokens
-  bool chunked_prefill = true;  ///< false: what fits the budget is computed in one step or not at all
+  bool chunked_prefill = true;  ///< false: a prompt that fits a step is computed in one
 };
 
 /// Grants in the order of wishes. Σ rows + drafts ≤ budget.rows. At least one wish is granted when any exists.
