@@ -3,6 +3,8 @@
 #include <memory>
 #include <utility>
 
+#include "core/ticket.hpp"
+
 namespace tandem {
 namespace {
 
@@ -22,6 +24,8 @@ drafter_actor::behavior_type run(drafter_actor::stateful_pointer<drafter_ngram_s
         auto outcome = std::make_shared<const draft_outcome>(self->state.source->draft(*message.work));
         self->send<caf::message_priority::high>(self->state.scheduler,
                                                 draft_finished{draft_method::ngram, std::move(outcome)});
+        // Only now may the target's stream go on: the scheduler hears of the source before it hears of the step.
+        if (message.work->drafts) message.work->drafts->seal();
       },
   };
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "config/limits.hpp"
+#include "core/speculation/method_names.hpp"
 
 namespace tandem {
 namespace {
@@ -39,7 +40,6 @@ const buckets kOverheadSeconds{0.000005, 0.00001, 0.000015, 0.00002, 0.00003, 0.
                                0.001,    0.0015,  0.0025,   0.005,   0.01,    0.1,     1};
 const buckets kDrafts{0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16};
 
-constexpr std::array<const char*, kDraftMethods> kMethodNames{"none", "ngram", "draft_model"};
 constexpr std::array<const char*, 5> kReasonNames{"stop", "length", "timeout", "cancelled", "error"};
 
 }  // namespace
@@ -50,7 +50,7 @@ struct metrics_registry::impl {
   impl(const std::string& model_name, std::int32_t all_blocks) : model{{"model_name", model_name}}, blocks(all_blocks) {
     for (std::size_t i = 0; i < kReasonNames.size(); ++i)
       success[i] = &successes.Add(with("finished_reason", kReasonNames[i]));
-    for (std::size_t i = 1; i < kMethodNames.size(); ++i) add_method(i);
+    for (std::size_t i = 1; i < kDraftMethodNames.size(); ++i) add_method(i);
   }
 
   labels with(const char* name, const std::string& value) const {
@@ -82,7 +82,7 @@ struct metrics_registry::impl {
   };
   void add_method(std::size_t method) {
     auto& out = speculation[method];
-    const labels own = with("method", kMethodNames[method]);
+    const labels own = with("method", std::string(kDraftMethodNames[method]));
     out.drafts = &drafts.Add(own);
     out.draft_tokens = &draft_tokens.Add(own);
     out.accepted_tokens = &accepted_tokens.Add(own);

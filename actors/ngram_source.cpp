@@ -5,7 +5,7 @@
 
 #include "config/limits.hpp"
 #include "core/assert.hpp"
-#include "gpu/ticket.hpp"
+#include "core/ticket.hpp"
 
 namespace tandem {
 
@@ -48,7 +48,6 @@ draft_outcome ngram_source::draft(const draft_work& work) {
   for (slot_id slot : work.closed) slots_.erase(slot);
   outcome.entries.reserve(work.proposals.size());
   for (const auto& wanted : work.proposals) outcome.entries.push_back(take(wanted, work.drafts.get()));
-  if (work.drafts) work.drafts->seal();
   return outcome;
 }
 

@@ -17,8 +17,8 @@ class ngram_source {
   };
   explicit ngram_source(options opts) : options_(opts) {}
 
-  /// Takes in the new tokens, fills and seals the ticket. A sequence whose earlier tokens this source never saw (it was
-  /// restarted) gets no drafts; the outcome's known_rows says from where it must be told again.
+  /// Takes in the new tokens and fills the ticket; the caller seals it. A sequence whose earlier tokens this source
+  /// never saw (it was restarted) gets no drafts; the outcome's known_rows says from where it must be told again.
   draft_outcome draft(const draft_work& work);
 
   std::size_t sequences() const { return slots_.size(); }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "config/limits.hpp"
+#include "core/speculation/method_names.hpp"
 
 namespace tandem {
 namespace {
@@ -90,8 +91,8 @@ result<void> check_speculation(const speculation_params& wanted, const request_b
                   "num_speculative_tokens");
   if (!wanted.method || *wanted.method == draft_method::none) return {};
   if (bounds.methods[static_cast<std::size_t>(*wanted.method)]) return {};
-  const char* name = *wanted.method == draft_method::ngram ? "ngram" : "draft_model";
-  return refuse(fmt::format("This server has no draft source of the method {}; leave speculative out.", name),
+  return refuse(fmt::format("This server does not draft with the method {}; it has {}.", name_of(*wanted.method),
+                            list_methods(bounds.methods)),
                 "speculative");
 }
 
@@ -108,6 +109,11 @@ result<void> check_counts(const generation_request& request) {
                   "max_tokens");
   if (request.timeout && request.timeout->count() <= 0)
     return refuse(fmt::format("timeout_ms must be above 0, but it is {}.", request.timeout->count()), "timeout_ms");
+  // Beyond the bound, adding it to the time of submission could overflow.
+  if (request.timeout && *request.timeout > limits::kMaxRequestTimeout)
+    return refuse(fmt::format("timeout_ms may be at most {}, but it is {}; leave it out for no deadline.",
+                              limits::kMaxRequestTimeout.count(), request.timeout->count()),
+                  "timeout_ms");
   return {};
 }
 

@@ -90,9 +90,11 @@ void take_down(self_pointer self, const caf::down_msg& message) {
     return replace_drafter(self, static_cast<draft_method>(i));
   }
   const bool spent = state.restarts >= limits::kMaxActorRestarts;
-  if (is(message, actors.streamer) && !spent) {
+  if (is(message, actors.streamer)) {
     count("streamer");
-    return replace_streamer(self);
+    replace_streamer(self);  // also when it is the last time: only a streamer's death can tell the clients it had
+    if (spent) give_up(self, "too many restarts");
+    return;
   }
   if (is(message, actors.allocator) && !spent) {
     count("kv_allocator");

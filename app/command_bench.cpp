@@ -11,6 +11,7 @@
 #include "app/latency_statistics.hpp"
 #include "app/request_fields.hpp"
 #include "config/flags.hpp"
+#include "core/speculation/method_names.hpp"
 #include "engine/loader.hpp"
 
 namespace tandem::app {
@@ -162,18 +163,13 @@ result<void> run_round(const bench_options& options, generation_run& run, stopwa
   return {};
 }
 
-const char* method_name(draft_method method) {
-  if (method == draft_method::ngram) return "ngram";
-  return method == draft_method::draft_model ? "draft_model" : "none";
-}
-
 ordered_json results(const bench_options& options, const runtime& engine, const stopwatch& watch, const totals& sums) {
   const runtime_options& running = engine.options();
   const auto per_second = [](double count, double seconds) { return seconds > 0 ? count / seconds : 0; };
   const auto computed = static_cast<double>(sums.prompt_tokens - sums.cached_tokens);
   ordered_json root = {
       {"model", running.model_name}, {"device", engine.device().name}, {"threads", engine.device().threads}};
-  root["speculative_config"] = {{"method", method_name(running.speculation.method)},
+  root["speculative_config"] = {{"method", name_of(running.speculation.method)},
                                 {"model", options.settings.engine.speculation.draft_model},
                                 {"num_speculative_tokens", running.speculation.k}};
   root["requests_at_once"] = options.requests;

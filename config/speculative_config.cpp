@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "config/edit_distance.hpp"
+#include "core/speculation/method_names.hpp"
 
 namespace tandem::config {
 namespace {
@@ -111,9 +112,7 @@ result<void> apply_entry(const std::string& key, const json& value, speculation_
 
 result<std::optional<draft_method>> parse_method(const std::string& name) {
   if (name == "auto") return std::optional<draft_method>{};
-  if (name == "none") return std::optional{draft_method::none};
-  if (name == "ngram") return std::optional{draft_method::ngram};
-  if (name == "draft_model") return std::optional{draft_method::draft_model};
+  if (const auto method = draft_method_named(name)) return method;
   if (name == "suffix" || name == "medusa" || name == "eagle")
     return refuse(error_code::unsupported,
                   "the method \"" + name + "\" is not offered yet; use \"ngram\" or \"draft_model\".");

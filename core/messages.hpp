@@ -23,7 +23,7 @@ class outlet;  // actors/outlet.hpp: where a client's events are posted, one cal
 using time_point = std::chrono::steady_clock::time_point;
 
 /// bridge → intake. A client wants text. Payload shared, immutable.
-/// Answer: `submission_answered` through the outlet (accepted with the prompt's ids, or refused), then events.
+/// Answer: `submission_answer` through the outlet (accepted with the prompt's ids, or refused), then events.
 struct submit_generation {
   request_id id;
   std::shared_ptr<const generation_request> request;
@@ -130,7 +130,7 @@ struct draft_finished {
   draft_method method = draft_method::none;
   std::shared_ptr<const draft_outcome> outcome;
 };
-/// supervisor → scheduler. A drafter died (its open tickets are cancelled, its incarnation ends) or is back.
+/// supervisor → scheduler. A drafter died (its stream is gone, its open tickets are cancelled) or is back.
 struct drafter_changed {
   draft_method method = draft_method::none;
   bool alive = false;

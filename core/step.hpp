@@ -15,7 +15,7 @@
 
 namespace tandem {
 
-class ticket;  // gpu/ticket.hpp: drafts of one step, filled by a draft source, awaited by the target's stream
+class ticket;  // core/ticket.hpp: drafts of one step, filled by a draft source, awaited by the target's stream
 
 /// Which acceptance rule verifies drafts (core/sampling/acceptance.hpp).
 enum class acceptance_rule : std::uint8_t { coupled, rejection };

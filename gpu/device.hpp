@@ -6,8 +6,8 @@
 ///   wait in a stream (the scheduler's depth is far below; more is a bug).
 /// * A completion runs on a thread of the device, must not block or throw, and comes exactly once per launch, also when
 ///   the work failed (`ok` false).
-/// * Two streams of one device may share compute threads; a target item whose tickets are still open does not keep
-///   draft work from running.
+/// * A target item whose tickets are still open does not keep draft work from running; its completion comes after those
+///   of the draft items that sealed its tickets.
 /// * Destroying a stream waits for its running item and drops queued ones (each still gets its completion, !ok).
 /// * Block ids index the KV pages of every model the device holds; slots index its per-sequence state, separately for
 ///   the target's stream and each draft stream.

@@ -68,6 +68,15 @@ bool has_key(const server_options& options, const http_request& head) {
   return known;
 }
 
+// A browser opens a WebSocket to any address a page names and says which page that was; without this, every site could
+// drive a server on the loopback address and read its answers. A key already keeps pages out.
+bool from_foreign_page(const server_options& options, const http_request& head) {
+  const std::string_view origin = head.header("Origin");
+  if (origin.empty() || !options.api_keys.empty() || !head.upgrades_to_websocket) return false;
+  const std::size_t scheme = origin.find("://");
+  return scheme == std::string_view::npos || !equal_ignoring_case(origin.substr(scheme + 3), head.header("Host"));
+}
+
 // A browser sends other types across origins without asking, so they could drive a server on the loopback address.
 bool is_json(std::string_view content_type) {
   const std::string_view type = content_type.substr(0, content_type.find(';'));
@@ -76,17 +85,25 @@ bool is_json(std::string_view content_type) {
          equal_ignoring_case(type.substr(0, end == std::string_view::npos ? 0 : end + 1), "application/json");
 }
 
-}  // namespace
-
-std::optional<http_response> refusal(const io_lane& lane, const http_request& head) {
-  const route* found = find_route(head.path);
-  const bool open = found != nullptr && found->open;
-  if (!open && !has_key(lane.edge.options, head)) {
+// For who asks, whatever it asks.
+std::optional<http_response> caller_refusal(const server_options& options, const http_request& head, bool open) {
+  if (!open && !has_key(options, head)) {
     auto response =
         error_response(401, "The API key is missing or wrong; send 'Authorization: Bearer KEY'.", "invalid_api_key");
     response.headers.emplace_back("WWW-Authenticate", "Bearer");
     return response;
   }
+  if (!from_foreign_page(options, head)) return std::nullopt;
+  return error_response(403, "A page of another origin may not open a WebSocket here; set an --api-key instead.",
+                        "foreign_origin");
+}
+
+}  // namespace
+
+std::optional<http_response> refusal(const io_lane& lane, const http_request& head) {
+  const route* found = find_route(head.path);
+  const bool open = found != nullptr && found->open;
+  if (auto refused = caller_refusal(lane.edge.options, head, open)) return refused;
   if (found == nullptr) {
     return error_response(404,
                           fmt::format("There is no '{}' here; see docs/api.md for the paths.",

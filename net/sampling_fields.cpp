@@ -7,6 +7,7 @@
 #include <map>
 
 #include "config/limits.hpp"
+#include "core/speculation/method_names.hpp"
 
 namespace tandem::net {
 namespace {
@@ -128,25 +129,19 @@ void read_stopping(field_reader& fields, const request_facts& facts, stop_params
   stopping.skip_special_tokens = fields.boolean("skip_special_tokens").value_or(true);
 }
 
-std::optional<draft_method> method_named(std::string_view name) {
-  if (name == "none") return draft_method::none;
-  if (name == "ngram") return draft_method::ngram;
-  if (name == "draft_model") return draft_method::draft_model;
-  return std::nullopt;
-}
-
 void read_method(field_reader& fields, const request_facts& facts, std::string_view name,
                  speculation_params& speculation) {
   if (name == "auto") return;  // the server's default
-  speculation.method = method_named(name);
+  speculation.method = draft_method_named(name);
+  const std::string offered = list_methods(facts.drafters);
   if (!speculation.method) {
     return fields.refuse("speculative",
-                         fmt::format("Speculation method '{}' is not supported; use auto, none, ngram or draft_model.",
-                                     std::string(name.substr(0, 64))),
+                         fmt::format("Speculation method '{}' is not supported; this server has {}.", name, offered),
                          error_code::unsupported);
   }
   if (!facts.drafters[static_cast<std::size_t>(*speculation.method)]) {
-    fields.refuse("speculative", fmt::format("This server has no draft source '{}'; use another method.", name));
+    fields.refuse("speculative",
+                  fmt::format("This server does not draft with the method {}; it has {}.", name, offered));
   }
 }
 

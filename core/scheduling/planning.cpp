@@ -6,7 +6,7 @@
 #include "core/assert.hpp"
 #include "core/scheduling/row_planner.hpp"
 #include "core/scheduling/scheduler_impl.hpp"
-#include "gpu/ticket.hpp"
+#include "core/ticket.hpp"
 
 namespace tandem {
 

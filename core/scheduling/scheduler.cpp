@@ -8,7 +8,7 @@
 #include "core/assert.hpp"
 #include "core/scheduling/commit.hpp"
 #include "core/scheduling/scheduler_impl.hpp"
-#include "gpu/ticket.hpp"
+#include "core/ticket.hpp"
 
 namespace tandem {
 namespace {
@@ -208,11 +208,8 @@ void scheduler::impl::change_drafter(const drafter_changed& message) {
   if (!source.exists) return;
   source.alive = message.alive;
   if (source.drafts) source.drafts->cancel();
-  // A source without device state took its knowledge with it, and nothing of it is still running. A draft model's
-  // stream may still run: its item is over when the new drafter has opened the stream again, which is when it reports
-  // alive.
-  const bool stream_idle = message.alive || message.method != draft_method::draft_model;
-  if (!stream_idle) return;
+  // A drafter's stream ends with it, before anybody hears of its death: nothing of it is still running, also when no
+  // drafter follows. A source without device state took its knowledge with it.
   const step_id lost = std::exchange(source.in_flight, 0);
   source.drafts = nullptr;
   closed.sources[static_cast<std::size_t>(message.method)].clear();

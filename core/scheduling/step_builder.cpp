@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/assert.hpp"
-#include "gpu/ticket.hpp"
+#include "core/ticket.hpp"
 
 namespace tandem {
 namespace {

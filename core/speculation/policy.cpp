@@ -11,11 +11,11 @@ bool is_available(const draft_question& question, draft_method method) {
   return method == draft_method::none || question.available[static_cast<std::size_t>(method)];
 }
 
-// The request's wish when its source can serve it, else what the server is configured for, else nothing.
+// The request's wish, else what the server is configured for; nothing while that source cannot serve. Never another
+// source than the wished one: a request that names a method learns what that method does.
 draft_method method_for(const draft_question& question, draft_method configured) {
-  const bool wishes = question.wanted != nullptr && question.wanted->method.has_value();
-  if (wishes && is_available(question, *question.wanted->method)) return *question.wanted->method;
-  return is_available(question, configured) ? configured : draft_method::none;
+  const draft_method wished = question.wanted != nullptr ? question.wanted->method.value_or(configured) : configured;
+  return is_available(question, wished) ? wished : draft_method::none;
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "gpu/ticket.hpp"
+#include "core/ticket.hpp"
 
 namespace tandem::gpu::host {
 

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "core/step.hpp"
+#include "core/ticket.hpp"
 #include "gpu/host/compute_team.hpp"
 #include "gpu/host/model_executor.hpp"
 #include "gpu/host/slot_table.hpp"
-#include "gpu/ticket.hpp"
 
 namespace tandem::gpu::host {
 

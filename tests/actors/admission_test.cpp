@@ -73,6 +73,7 @@ TEST(RequestRules, EveryFieldOutOfItsBoundIsRefusedByName) {
       {"num_speculative_tokens", [](auto& r) { r.speculation.k = 5; }},
       {"speculative", [](auto& r) { r.speculation.method = draft_method::draft_model; }},
       {"timeout_ms", [](auto& r) { r.timeout = std::chrono::milliseconds(0); }},
+      {"timeout_ms", [](auto& r) { r.timeout = std::chrono::milliseconds::max(); }},
   };
   for (const auto& [param, spoil] : cases) {
     auto wanted = request();
@@ -83,6 +84,14 @@ TEST(RequestRules, EveryFieldOutOfItsBoundIsRefusedByName) {
     EXPECT_EQ(got.error().param, param);
   }
   EXPECT_TRUE(check_request(request(), bounds()).has_value());
+}
+
+TEST(RequestRules, AMethodThatIsNotThereIsAnsweredWithThoseThatAre) {
+  auto wanted = request();
+  wanted.speculation.method = draft_method::draft_model;
+  const auto got = check_request(wanted, bounds());
+  ASSERT_FALSE(got.has_value());
+  EXPECT_EQ(got.error().message, "This server does not draft with the method draft_model; it has auto, none, ngram.");
 }
 
 TEST(RequestRules, B2_TheMessageNamesTheThreeNumbers) {

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "config/limits.hpp"
 #include "tests/support/lab/actor_lab.hpp"
 
 namespace tandem::lab {
@@ -236,6 +237,23 @@ TEST(EngineInLabTest, TheDeathOfAnActorThatCannotBeReplacedEndsEverythingWithOne
     ASSERT_TRUE(lab.events().of(late.id).refused.has_value());
     EXPECT_EQ(lab.events().of(late.id).refused->code, error_code::unavailable);
   }
+}
+
+TEST(EngineInLabTest, AStreamerThatDiesTooOftenStillLeavesEveryRequestWithAnEnd) {
+  actor_lab lab(with(draft_method::none, 0), 9);
+  for (int i = 0; i < limits::kMaxActorRestarts; ++i) {
+    lab.kill("streamer");
+    lab.moves(100);
+  }
+  EXPECT_FALSE(lab.counters().failed.load());
+  const auto one = submit(lab, 12, 40, 1);
+  lab.moves(80);
+  lab.kill("streamer");
+  lab.run_until_idle();
+  const auto got = lab.events().choice(one.id);
+  ASSERT_TRUE(got.end.has_value());
+  EXPECT_EQ(got.end->reason, finish_reason::error);
+  EXPECT_TRUE(lab.counters().failed.load());
 }
 
 TEST(EngineInLabTest, EveryChoiceOfARequestEndsOnce) {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "gpu/ticket.hpp"
+#include "core/ticket.hpp"
 
 namespace tandem {
 namespace {
@@ -19,7 +19,7 @@ TEST(NgramSource, DraftsWhatFollowedTheLastRepetition) {
   ngram_source source({1, 3});
   const auto work = work_of({.slot = 4, .incarnation = 1, .new_tokens = {1, 2, 3, 4, 1, 2}, .k = 2, .ticket_row = 0});
   const auto outcome = source.draft(work);
-  EXPECT_EQ(work.drafts->current(), ticket::state::filled);
+  EXPECT_EQ(work.drafts->current(), ticket::state::open);  // the drafter seals it when the scheduler has been told
   EXPECT_EQ(work.drafts->drafts(0).tokens, (std::vector<token_id>{3, 4}));
   ASSERT_EQ(outcome.entries.size(), 1u);
   EXPECT_EQ(outcome.entries[0].known_rows, 6);

@@ -42,14 +42,20 @@ TEST(fixed_policy, does_not_draft_for_a_request_that_turned_speculation_off) {
   expect_choice(policy.choose(asking(wanted)), draft_method::none, 0);
 }
 
-TEST(fixed_policy, falls_back_from_a_dead_source_to_the_configured_one_and_then_to_none) {
+TEST(fixed_policy, drafts_nothing_rather_than_with_another_method_than_the_wished_one) {
   const fixed_policy policy({draft_method::ngram, 4, {}});
   speculation_params wanted;
   wanted.method = draft_method::draft_model;
   draft_question question = asking(wanted);
   question.available = {true, true, false};
-  expect_choice(policy.choose(question), draft_method::ngram, 4);
-  question.available = {true, false, false};
+  expect_choice(policy.choose(question), draft_method::none, 0);
+}
+
+TEST(fixed_policy, drafts_nothing_while_the_configured_source_is_dead_or_busy) {
+  const fixed_policy policy({draft_method::ngram, 4, {}});
+  const speculation_params none;
+  draft_question question = asking(none);
+  question.available = {true, false, true};
   expect_choice(policy.choose(question), draft_method::none, 0);
 }
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/step.hpp"
+#include "core/ticket.hpp"
 #include "gpu/host/host_device.hpp"
-#include "gpu/ticket.hpp"
 #include "model/model.hpp"
 #include "tests/support/made_models.hpp"
 

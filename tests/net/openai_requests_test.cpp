@@ -209,7 +209,10 @@ TEST(openai_requests, speculation_is_chosen_per_request) {
   EXPECT_FALSE(completion(R"("speculative":"ngram")"));
   auto no_draft = facts();
   no_draft.drafters = {true, true, false};
-  EXPECT_FALSE(parse_completion(R"({"prompt":"p","speculative":{"method":"draft_model"}})", {}, no_draft));
+  const auto refused = parse_completion(R"({"prompt":"p","speculative":{"method":"draft_model"}})", {}, no_draft);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, error_code::invalid_argument);
+  EXPECT_NE(refused.error().message.find("auto, none, ngram."), std::string::npos) << refused.error().message;
 }
 
 TEST(openai_requests, the_smaller_of_two_deadlines_counts) {

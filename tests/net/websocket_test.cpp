@@ -276,6 +276,14 @@ TEST_F(websocket_edge, shutting_down_closes_with_1001_when_the_last_request_has_
   EXPECT_EQ(busy.next().close_code(), 1001);
 }
 
+TEST_F(websocket_edge, a_page_of_another_origin_cannot_open_a_socket) {
+  open();
+  EXPECT_EQ(ws_client(port(), "Origin: http://elsewhere.example\r\n").handshake.status, 403);
+  EXPECT_EQ(ws_client(port(), "Origin: null\r\n").handshake.status, 403);
+  EXPECT_EQ(ws_client(port(), "Origin: http://x\r\n").handshake.status, 101);  // the Host of these clients
+  EXPECT_EQ(ws_client(port()).handshake.status, 101);
+}
+
 TEST_F(websocket_edge, wrong_upgrades_are_refused) {
   server_options options;
   options.api_keys = {"key"};

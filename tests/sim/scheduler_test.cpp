@@ -160,6 +160,30 @@ TEST(Scheduler, A15_SurvivesCancelsKillsAndExpiryUnderPressure) {
   EXPECT_GT(steps, 10'000U);
 }
 
+TEST(Scheduler, ADrafterThatNeverComesBackHoldsNoBlocks) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    std::mt19937_64 random(seed);
+    engine_options options;
+    options.num_blocks = 14;
+    options.max_model_len = 48;
+    options.method = draft_method::draft_model;
+    options.k = 5;
+    options.independent_streams = seed % 2 == 0;
+    simulated_engine engine(options, seed);
+    std::vector<std::pair<sequence_id, job>> jobs;
+    for (int i = 0; i < 12; ++i) {
+      const job wanted{.prompt = random_prompt(random, static_cast<std::int32_t>(1 + random() % 24)), .max_tokens = 20};
+      jobs.emplace_back(engine.submit(wanted), wanted);
+    }
+    for (std::uint64_t n = random() % 400; n > 0; --n) engine.deliver_one();
+    engine.kill_drafter(options.method, false);
+    engine.run_until_idle();
+    for (const auto& [id, wanted] : jobs) expect_oracle(engine, id, wanted);
+    expect_idle(engine, options);
+    ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
+  }
+}
+
 TEST(Scheduler, A13_SelfDraftingAcceptsEverythingColdAfterAPrefixHitAndAfterPreemption) {
   for (std::int32_t k = 1; k <= 8; ++k) {
     engine_options options;
@@ -300,6 +324,29 @@ TEST(Scheduler, A4_EndsAtTheEndTokenUnlessItIsIgnored) {
       EXPECT_EQ(engine.view(id).tokens, std::vector<token_id>(expected.begin(), expected.begin() + length));
       EXPECT_EQ(engine.view(id).end->reason, ignore ? finish_reason::length : finish_reason::stop);
     }
+  }
+}
+
+TEST(Scheduler, WithoutChunkingAPreemptedSequenceLongerThanAStepStillEnds) {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    engine_options options;
+    options.chunked_prefill = false;
+    options.max_num_batched_tokens = 8;
+    options.num_blocks = 10;  // 40 tokens: two sequences of 2 + 30 do not fit together
+    options.max_model_len = 36;
+    options.prefix_caching = seed % 2 == 0;
+    simulated_engine engine(options, seed);
+    std::mt19937_64 random(seed);
+    std::map<sequence_id, job> jobs;
+    for (int i = 0; i < 4; ++i) {
+      const job wanted{.prompt = random_prompt(random, 2), .max_tokens = 30};
+      jobs[engine.submit(wanted)] = wanted;
+    }
+    engine.run_until_idle();
+    for (const auto& [id, wanted] : jobs) expect_oracle(engine, id, wanted);
+    EXPECT_LE(engine.largest_step(), options.max_num_batched_tokens);
+    expect_idle(engine, options);
+    ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
   }
 }
 

@@ -9,7 +9,7 @@
 #include "core/assert.hpp"
 #include "core/ids.hpp"
 #include "core/step.hpp"
-#include "gpu/ticket.hpp"
+#include "core/ticket.hpp"
 
 namespace tandem::sim {
 
@@ -43,28 +43,43 @@ class shadow_kv {
 
   struct slot {
     std::uint32_t gen = 0;
+    std::uint64_t key = 0;  ///< noise_key of the opening
     std::vector<block_id> table;
   };
+  using slots = std::unordered_map<slot_id, slot>;
   template <class Work>
   void take_facts(const Work& work) {
-    for (const slot_id closed : work.closed) slots_.erase(closed);
-    for (const slot_opening& opening : work.opened) slots_[opening.slot] = slot{opening.slot_gen, {}};
+    apply(work, slots_);
+  }
+  /// The slots as they will be when `work` runs.
+  template <class Work>
+  slots foresee(const Work& work) const {
+    slots later = slots_;
+    apply(work, later);
+    return later;
+  }
+  const slot& at(slot_id id) const { return slots_.at(id); }
+  /// What the pages hold of everything before `position`.
+  std::uint64_t before(slot_id id, std::int32_t position) { return position == 0 ? 0 : cell(id, position - 1); }
+
+  /// Computes the row of `token` at `position`; returns the state its answer comes from.
+  std::uint64_t row(slot_id id, std::int32_t position, token_id token) {
+    const std::uint64_t state = mix(before(id, position), token);
+    return cell(id, position) = state;
+  }
+
+ private:
+  template <class Work>
+  static void apply(const Work& work, slots& to) {
+    for (const slot_id closed : work.closed) to.erase(closed);
+    for (const slot_opening& opening : work.opened) to[opening.slot] = slot{opening.slot_gen, opening.noise_key, {}};
     for (const table_delta& delta : work.table_deltas) {
-      auto& table = slots_.at(delta.slot).table;
+      auto& table = to.at(delta.slot).table;
       TANDEM_ASSERT(delta.first_index <= static_cast<std::int32_t>(table.size()));
       table.resize(static_cast<std::size_t>(delta.first_index));
       table.insert(table.end(), delta.blocks.begin(), delta.blocks.end());
     }
   }
-  const slot& at(slot_id id) const { return slots_.at(id); }
-
-  /// Computes the row of `token` at `position`; returns the state its answer comes from.
-  std::uint64_t row(slot_id id, std::int32_t position, token_id token) {
-    const std::uint64_t before = position == 0 ? 0 : cell(id, position - 1);
-    return cell(id, position) = mix(before, token);
-  }
-
- private:
   std::uint64_t& cell(slot_id id, std::int32_t position) {
     const auto& table = slots_.at(id).table;
     const auto index = static_cast<std::size_t>(position / block_size_);
@@ -73,7 +88,7 @@ class shadow_kv {
   }
   std::int32_t block_size_;
   std::vector<std::uint64_t> states_;
-  std::unordered_map<slot_id, slot> slots_;
+  slots slots_;
 };
 
 inline slot_outcome run_rows(shadow_kv& kv, const step_rows& rows, const step_work& work) {

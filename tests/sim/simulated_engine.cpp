@@ -59,6 +59,7 @@ sequence_id simulated_engine::submit(const job& wanted) {
   sampling->min_tokens = wanted.min_tokens;
   admit_sequence admit;
   admit.id = {{next_request_}, 0};
+  admit.noise_key = next_request_;
   admit.arrival = next_request_++;
   admit.request = std::move(request);
   admit.prompt = std::make_shared<const std::vector<token_id>>(wanted.prompt);
@@ -66,6 +67,7 @@ sequence_id simulated_engine::submit(const job& wanted) {
   admit.max_tokens = wanted.max_tokens;
   admit.submitted = now_;
   clients_[admit.id] = {};
+  prompts_[admit.id] = wanted.prompt;
   intake_.push_back(admit);
   return admit.id;
 }
@@ -105,11 +107,42 @@ void simulated_engine::record(const tokens_committed& message) {
 void simulated_engine::run_allocator() {
   const to_allocator message = pop(allocator_in_);
   if (const auto* match = std::get_if<match_prefix>(&message)) allocator_out_.emplace_back(allocator_->match(*match));
-  if (const auto* lease = std::get_if<lease_blocks>(&message)) allocator_out_.emplace_back(allocator_->lease(*lease));
+  if (const auto* lease = std::get_if<lease_blocks>(&message)) {
+    blocks_leased leased = allocator_->lease(*lease);
+    check_unused(leased.blocks);
+    allocator_out_.emplace_back(std::move(leased));
+  }
   if (const auto* publish = std::get_if<publish_blocks>(&message)) allocator_->publish(*publish);
   if (const auto* release = std::get_if<release_blocks>(&message)) allocator_->release(*release);
   if (const auto* adopt = std::get_if<adopt_blocks>(&message)) allocator_->adopt(*adopt);
   allocator_->check();
+}
+
+/// A block that is handed out anew has no work of its last owner before it, on either stream.
+void simulated_engine::check_unused(const std::vector<block_id>& blocks) const {
+  const auto check = [&](const std::vector<block_id>& table) {
+    for (const block_id block : blocks) TANDEM_ASSERT(std::find(table.begin(), table.end(), block) == table.end());
+  };
+  for (const auto& work : drafters_[static_cast<std::size_t>(draft_method::draft_model)]) {
+    const auto slots = draft_kv_.foresee(*work);
+    for (const proposal& wish : work->proposals) check(slots.at(wish.slot).table);
+  }
+  for (const auto& work : device_) {
+    const auto slots = target_kv_.foresee(*work);
+    for (const step_rows& part : work->rows) check(slots.at(part.slot).table);
+  }
+}
+
+/// What the scheduler counts as computed is in the pages, and is of these very tokens.
+void simulated_engine::check_pages(shadow_kv& pages, slot_id slot, std::int32_t position) {
+  const sequence_id id{{pages.at(slot).key}, 0};
+  std::vector<token_id> known = prompts_.at(id);
+  const std::vector<token_id>& output = clients_.at(id).tokens;
+  known.insert(known.end(), output.begin(), output.end());
+  TANDEM_ASSERT(position <= static_cast<std::int32_t>(known.size()));
+  std::uint64_t state = 0;
+  for (std::int32_t i = 0; i < position; ++i) state = mix(state, known[static_cast<std::size_t>(i)]);
+  TANDEM_ASSERT(pages.before(slot, position) == state);
 }
 
 bool simulated_engine::device_can_run() const {
@@ -133,6 +166,7 @@ void simulated_engine::run_device() {
   }
   std::int32_t rows = 0;
   for (const step_rows& part : work->rows) {
+    check_pages(target_kv_, part.slot, part.first_position);
     rows += static_cast<std::int32_t>(part.tokens.size()) + part.draft_rows;
     outcome->slots.push_back(run_rows(target_kv_, part, *work));
   }
@@ -165,6 +199,7 @@ void simulated_engine::run_drafter(draft_method method) {
     return;
   }
   draft_kv_.take_facts(*work);
+  for (const proposal& wish : work->proposals) check_pages(draft_kv_, wish.slot, wish.first_position);
   auto outcome = std::make_shared<draft_outcome>(run_drafts(draft_kv_, *work, options_.draft_wrong_every));
   work->drafts->seal();
   const draft_finished done{method, std::move(outcome)};
@@ -175,13 +210,13 @@ void simulated_engine::run_drafter(draft_method method) {
   }
 }
 
-void simulated_engine::kill_drafter(draft_method method) {
+void simulated_engine::kill_drafter(draft_method method, bool comes_back) {
   auto& mailbox = drafters_[static_cast<std::size_t>(method)];
   if (method == draft_method::ngram) ngram_.clear();
   mailbox.clear();
   drafter_lost_[static_cast<std::size_t>(method)] = true;
   supervisor_.push_back(drafter_changed{method, false});
-  supervisor_.push_back(drafter_changed{method, true});
+  if (comes_back) supervisor_.push_back(drafter_changed{method, true});
 }
 
 /// The scheduler learns of the new drafter and sends to it from then on.

@@ -71,7 +71,7 @@ class simulated_engine {
   bool deliver_one();
   /// Delivers until nothing moves; fails loudly after a bound. Afterwards every sequence must have ended.
   void run_until_idle();
-  void kill_drafter(draft_method method);
+  void kill_drafter(draft_method method, bool comes_back = true);
   void kill_allocator();
   void advance(std::chrono::milliseconds by);
 
@@ -96,6 +96,8 @@ class simulated_engine {
   void run_drafter(draft_method method);
   void deliver_supervision();
   void propose_ngram(const draft_work& work);
+  void check_unused(const std::vector<block_id>& blocks) const;
+  void check_pages(shadow_kv& pages, slot_id slot, std::int32_t position);
   bool device_can_run() const;
   std::vector<std::function<void()>> ready_deliveries();
   template <class Message>
@@ -123,6 +125,7 @@ class simulated_engine {
   std::array<bool, kDraftMethods> drafter_lost_{};  ///< dead, and the scheduler still sends to it
   std::deque<draft_finished> drafter_out_;
   std::map<sequence_id, client_view> clients_;
+  std::map<sequence_id, std::vector<token_id>> prompts_;
   std::uint64_t next_request_ = 1;
   std::uint64_t steps_run_ = 0;
   std::uint64_t deliveries_ = 0;

@@ -104,9 +104,7 @@ struct fake_device::shared {
 
   draft_outcome run_draft(const draft_work& work) {
     draft_kv.take_facts(work);
-    auto outcome = sim::run_drafts(draft_kv, work, options.draft_wrong_every);
-    if (work.drafts) work.drafts->seal();
-    return outcome;
+    return sim::run_drafts(draft_kv, work, options.draft_wrong_every);
   }
 
   fake_device_options options;
@@ -150,7 +148,13 @@ class fake_draft_stream final : public gpu::draft_stream {
   }
   ~fake_draft_stream() override { shared_->draft = nullptr; }
   void launch(std::shared_ptr<const draft_work> work, gpu::draft_completion done) override {
-    queue_.launch(std::move(work), std::move(done));
+    // Sealed behind the completion: the target's stream has a thread of its own and could overtake it.
+    auto drafts = work->drafts;
+    queue_.launch(std::move(work), [drafts = std::move(drafts), done = std::move(done)](draft_outcome outcome) {
+      const bool ok = outcome.ok;
+      done(std::move(outcome));
+      if (drafts) ok ? drafts->seal() : drafts->cancel();
+    });
   }
 
  private:

@@ -1,4 +1,4 @@
-#include "gpu/ticket.hpp"
+#include "core/ticket.hpp"
 
 #include <gtest/gtest.h>
 
