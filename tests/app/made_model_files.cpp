@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/assert.hpp"
 #include "tests/support/made_models.hpp"
 
 namespace tandem::test {
@@ -18,8 +19,9 @@ using std::filesystem::path;
 
 // Spaces in front, characters of 2, 3 and 4 bytes, combining marks, a run of CJK, emoji of several code points.
 constexpr const char* kForcedText =
-    "  é naïve Ωmega e\xCC\x81 a\xCC\x88 日本語中文字한국어 👩\xE2\x80\x8D👩\xE2\x80\x8D👧\xE2\x80\x8D👦 🇩🇪🇫🇷 👍🏽 "
-    "\xF0\x9F\x8F\xB3\xEF\xB8\x8F\xE2\x80\x8D🌈 end. ";
+    "  é naïve Ωmega e\xCC\x81 a\xCC\x88 日本語中文字한국어 👩\xE2\x80\x8D👩\xE2\x80\x8D👧\xE2\x80\x8D👦 🇩🇪🇫🇷 "
+    "👍🏽 "
+    "\xF0\x9F\x8F\xB3\xEF\xB8\x8F\xE2\x80\x8D🌈 end.";
 
 /// Cut so that no piece occurs twice: a ring may pass each token once. Cuts fall inside characters, too.
 std::vector<std::string> distinct_pieces(const std::string& text) {
@@ -29,7 +31,7 @@ std::vector<std::string> distinct_pieces(const std::string& text) {
     std::size_t length = 1;
     while (begin + length < text.size() && seen.contains(text.substr(begin, length))) ++length;
     pieces.push_back(text.substr(begin, length));
-    seen.insert(pieces.back());
+    TANDEM_ASSERT(seen.insert(pieces.back()).second);  // the text must end with something new
     begin += length;
   }
   return pieces;
@@ -58,7 +60,7 @@ void write_cycles(const path& folder) {
   // The 4th token behind "abc" is an end token, the 9th the other one.
   const made_tokenizer& tokens = options.tokenizer;
   options.ring = {'a', 'b', 'c', 'd', 'e', 'f', tokens.eos, 'g', 'h', 'i', 'j', tokens.find("<|endoftext|>"),
-                  'k', 'l', 'm', 'n', 'o', 'p', 'q', 'r', 's'};
+                  'k', 'l', 'm', 'n', 'o', 'p', 'q',        'r', 's'};
   options.bad_every = 3;
   write_gguf(make_cycle(options), folder / "cycle-end-bad.gguf");
   options.bad_every = 0;
