@@ -103,6 +103,13 @@ void write_rands(const path& folder) {
   options = {};
   options.seed = 2;
   write_rand(options, folder / "rand-stranger.gguf");
+  options.seed = 1;
+  options.rope.original_context = 32;
+  options.rope.factor = 4;
+  options.rope.scaling = model::rope_description::scaling_kind::linear;
+  write_rand(options, folder / "rand-linear.gguf");
+  options.rope.scaling = model::rope_description::scaling_kind::yarn;
+  write_rand(options, folder / "rand-yarn.gguf");
   write_other_vocabularies(folder);
 }
 

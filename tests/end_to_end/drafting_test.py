@@ -126,6 +126,76 @@ class Vocabularies(unittest.TestCase):
                 self.assertGreater(sum(answer["timings"]["draft_n"] for answer in answers), 0)
 
 
+class RopeScaling(unittest.TestCase):
+    def test_E4_target_and_draft_each_use_their_own(self):
+        request = {"prompt_token_ids": prompt_of(100), "max_tokens": 100, **GREEDY}
+        said = {}
+        for target in ("rand", "rand-linear", "rand-yarn"):
+            plain, = offline(made(target), [{**request, **drafts(0)}], *FP32)
+            said[target] = plain["token_ids"]
+            for draft in ("rand", "rand-linear", "rand-yarn"):
+                answer, = offline(made(target), [{**request, **drafts(3)}], "--draft-model", made(draft), *FP32)
+                self.assertEqual(answer["token_ids"], said[target], (target, draft))
+                timings = answer["timings"]
+                self.assertEqual(timings["draft_n_accepted"] == timings["draft_n"], target == draft, (target, draft))
+        self.assertEqual(len({tuple(ids) for ids in said.values()}), 3)
+
+
+class Ngrams(unittest.TestCase):
+    def test_very_short_very_long_and_very_repetitive_prompts(self):
+        prompts = [[5], [5, 5], [5, 6], [5] * 3, [5] * 300, [5, 6] * 150, prompt_of(30) * 10, prompt_of(400), list(range(256))]
+        for setting in (GREEDY, {"temperature": 0.8, "seed": 1, "ignore_eos": True}):
+            requests = [{"prompt_token_ids": prompt, "max_tokens": 100, **setting} for prompt in prompts]
+            # A model that repeats itself, so that drafts are right, and one that does not.
+            for model in ("cycle", "rand"):
+                plain = offline(made(model), [{**request, **drafts(0)} for request in requests], *FP32)
+                asked = [{**request, **drafts(k, "ngram")} for k in (1, 4, 8) for request in requests]
+                answers = offline(made(model), asked, *FP32)
+                for place, answer in enumerate(answers):
+                    self.assertEqual(answer["token_ids"], plain[place % len(requests)]["token_ids"], asked[place])
+                self.assertGreater(sum(answer["timings"]["draft_n"] for answer in answers), 0)
+
+
+class Figures(unittest.TestCase):
+    NAMES = ("num_drafts", "num_draft_tokens", "num_accepted_tokens")
+
+    def counters(self, server):
+        return [server.metric(f"tandem:spec_decode_{name}_total") for name in self.NAMES]
+
+    def test_of_requests_and_metrics_agree_also_where_a_run_was_cut_short(self):
+        with Server(made("cycle"), "--draft-model", made("cycle-bad"), "--threads", "1") as server:
+            for k in (1, 2, 5, 8):
+                for fields in ({"max_tokens": 33}, {"max_tokens": 50, "stop": ["pq"]}, {"max_tokens": 50, "stop_token_ids": [115]}):
+                    with self.subTest(k=k, fields=fields):
+                        before = self.counters(server)
+                        answer = server.complete("abc", **GREEDY, **fields, **drafts(k))
+                        server.wait_idle()
+                        verified, proposed, accepted = (now - then for now, then in zip(self.counters(server), before))
+                        timings = answer["timings"]
+                        self.assertEqual((proposed, accepted), (timings["draft_n"], timings["draft_n_accepted"]))
+                        # The step that ended the prompt had no drafts, nor one that had a single token to give.
+                        self.assertIn(timings["steps"] - verified, (1, 2))
+                        # One more where an accepted draft ended the answer: that step's own token was cut off.
+                        over = timings["steps"] + timings["draft_n_accepted"] - len(answer["token_ids"])
+                        self.assertIn(over, (0,) if len(fields) == 1 else (0, 1))
+
+    def test_several_choices_add_up_and_each_is_what_it_would_be_alone(self):
+        with Server(made("rand"), "--draft-model", made("rand-noisy"), *FP32) as server:
+            fields = {"model": server.name, "prompt": prompt_of(20), "max_tokens": 40, "n": 5, "temperature": 0.9, "seed": 2,
+                      "ignore_eos": True, "return_token_ids": True, "include_timings": True}
+            _, plain = server.post("/v1/completions", {**fields, **drafts(0)})
+            _, drafted = server.post("/v1/completions", {**fields, **drafts(4)})
+            self.assertEqual([choice["token_ids"] for choice in drafted["choices"]],
+                             [choice["token_ids"] for choice in plain["choices"]])
+            timings = drafted["timings"]
+            self.assertEqual(timings["steps"] + timings["draft_n_accepted"], 5 * 40)
+            events = list(server.stream("/v1/completions", {**fields, **drafts(4)}))
+            streamed = {index: [] for index in range(5)}
+            for choice in (choice for event in events for choice in event["choices"]):
+                streamed[choice["index"]] += choice["token_ids"]
+            self.assertEqual([streamed[index] for index in range(5)], [choice["token_ids"] for choice in plain["choices"]])
+
+
 class DraftKv(unittest.TestCase):
     def check_rate(self, answer, least=SELF_RATE):
         timings = answer["timings"]
