@@ -126,6 +126,20 @@ class Vocabularies(unittest.TestCase):
                 self.assertGreater(sum(answer["timings"]["draft_n"] for answer in answers), 0)
 
 
+    def test_A12_a_target_with_more_rows_than_its_draft_may_draw_them(self):
+        requests = [{"prompt_token_ids": prompt_of(20), "max_tokens": 40, "logit_bias": {"259": bias, "260": bias}, **setting}
+                    for bias in (0, 5, 100) for setting in (GREEDY, {"temperature": 1, "seed": 6, "ignore_eos": True},
+                                                            {**GREEDY, "presence_penalty": 2, "repetition_penalty": 1.3})]
+        plain = offline(made("rand-padded"), [{**request, **drafts(0)} for request in requests], *FP32)
+        self.assertTrue(any({259, 260} & set(answer["token_ids"]) for answer in plain))
+        for k in (1, 5):
+            answers = offline(made("rand-padded"), [{**request, **drafts(k)} for request in requests], "--draft-model",
+                              made("rand"), *FP32)
+            for answer, expected in zip(answers, plain):
+                self.assertEqual((answer["token_ids"], answer["text"]), (expected["token_ids"], expected["text"]))
+                self.assertNotIn("padding", answer["text"])
+
+
 class RopeScaling(unittest.TestCase):
     def test_E4_target_and_draft_each_use_their_own(self):
         request = {"prompt_token_ids": prompt_of(100), "max_tokens": 100, **GREEDY}

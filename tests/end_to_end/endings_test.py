@@ -107,6 +107,18 @@ class Stops(Asking):
                 self.expect("ws", answer, TEXT[:request["max_tokens"]], "length", None, request["max_tokens"])
 
 
+    def test_bytes_that_are_no_text_become_valid_text_everywhere(self):
+        # Once round the ring: every byte, those above 127 never as UTF-8.
+        for way, k, cap in itertools.product(WAYS, (0, 3, 8), (125, 126, 260)):
+            with self.subTest(way=way, k=k, cap=cap):
+                answer = ask(self.server, way, "abc", max_tokens=cap, logprobs=2, **GREEDY, **drafts(k)) \
+                    if way.startswith(("completions", "chat")) else ask(self.server, way, "abc", max_tokens=cap, **GREEDY,
+                                                                        **drafts(k))
+                self.assertEqual(len(answer["token_ids"]), cap)
+                self.assertEqual(answer["text"], self.server.detokenize(answer["token_ids"]))
+                self.assertEqual("".join(answer["pieces"]), answer["text"])
+
+
 class EndTokens(Asking):
     """The ring: a b c d e f END g h i j END2 k ... behind "abc" the end tokens are the 4th and the 9th."""
     target, draft = "cycle-end", "cycle-end-bad"

@@ -117,6 +117,18 @@ class Fitting(unittest.TestCase):
                 self.assertEqual((len(answer["token_ids"]), answer["finish_reason"]), (12, "length"))
             self.probe(server)
 
+    def test_lengths_up_to_the_last_token_of_the_last_block_with_drafts(self):
+        with Server(made("rand"), "--draft-model", made("rand-noisy"), "--block-size", "4", "--num-kv-blocks", "8", "--max-model-len",
+                    "32", *FP32) as server:
+            prompts = [prompt_of(length) for length in range(1, 32)]
+            for prompt in prompts:
+                ids = server.complete(prompt, **GREEDY, **drafts(0))["token_ids"]
+                self.assertEqual(len(ids), 32 - len(prompt))
+                for k in (1, 3, 4, 5, 8):
+                    answer = server.complete(prompt, **GREEDY, **drafts(k))
+                    self.assertEqual((answer["token_ids"], answer["finish_reason"]), (ids, "length"), f"{len(prompt)} {k}")
+            server.wait_idle()
+
     def test_B1_a_prompt_over_the_step_budget_without_chunks_is_refused(self):
         with Server(made("cycle"), "--no-enable-chunked-prefill", "--max-num-batched-tokens", "32") as server:
             for length in (31, 32, 33):
