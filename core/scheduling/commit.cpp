@@ -87,6 +87,16 @@ std::int32_t append_tokens(sequence& seq, const slot_outcome& outcome, const sch
   return taken;
 }
 
+/// A life before a preemption may have told the first ones; they are not told again. Before `seq.computed` moves.
+void take_prompt_logprobs(sequence& seq, const slot_outcome& outcome, tokens_committed::entry& entry) {
+  const auto given = static_cast<std::int32_t>(outcome.prompt_logprobs.size());
+  if (given == 0) return;
+  const std::int32_t told = seq.prompt_scored - seq.computed;
+  TANDEM_ASSERT(told >= 0);
+  entry.prompt_logprobs.assign(outcome.prompt_logprobs.begin() + std::min(told, given), outcome.prompt_logprobs.end());
+  seq.prompt_scored = std::max(seq.prompt_scored, seq.computed + given);
+}
+
 }  // namespace
 
 tokens_committed::entry commit_outcome(sequence& seq, const slot_outcome& outcome, const scheduler_options& options) {
@@ -96,7 +106,7 @@ tokens_committed::entry commit_outcome(sequence& seq, const slot_outcome& outcom
   tokens_committed::entry entry;
   entry.id = seq.id;
   entry.first_index = seq.output_length();
-  entry.prompt_logprobs = outcome.prompt_logprobs;
+  take_prompt_logprobs(seq, outcome, entry);
   seq.computed += outcome.rows_done;
   if (outcome.tokens.empty()) {
     if (seq.max_tokens == 0 && seq.pending() == 0) entry.end = finish{.reason = finish_reason::length, .text_bytes = 0};

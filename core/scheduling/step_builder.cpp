@@ -19,7 +19,7 @@ slot_opening opening_of(const sequence& seq, const scheduler_options& options) {
   opening.prompt_length = seq.prompt_length();
   opening.known = seq.output_length() == 0 ? seq.prompt : std::make_shared<const std::vector<token_id>>(seq.known);
   opening.top_logprobs = seq.request->logprobs.top;
-  opening.prompt_logprobs = seq.request->logprobs.prompt_top;
+  opening.prompt_logprobs = seq.scores_prompt() ? seq.request->logprobs.prompt_top : -1;
   return opening;
 }
 

@@ -93,6 +93,62 @@ class Pressure(unittest.TestCase):
         self.check("--scheduling-policy", "priority", urgent=(0, 0, -1, 1, -(2 ** 31) + 1, 2 ** 31 - 1))
 
 
+class Resuming(unittest.TestCase):
+    """What a request carries beyond its ids survives preemption and prefix hits."""
+    SETTINGS = [{"temperature": 0.9, "seed": 4}, {"temperature": 0, "repetition_penalty": 1.5, "presence_penalty": 1},
+                {"temperature": 0.9, "seed": 5, "frequency_penalty": 1.5, "min_tokens": 20}, {"temperature": 0, "logprobs": 2},
+                {"temperature": 0, "prompt_logprobs": 2}, {"temperature": 0, "prompt_logprobs": 1, "logprobs": 1},
+                {"temperature": 0.7, "seed": 1, "logit_bias": {"111": -100, "29": 3}},
+                {"temperature": 0.9, "seed": 8, "stop": ["ab", "x", "q", "\n", "%"], "include_stop_str_in_output": True}]
+
+    def answers(self, server, jobs, together):
+        with concurrent.futures.ThreadPoolExecutor(together) as pool:
+            return list(pool.map(lambda job: server.complete(job["prompt"], max_tokens=30, ignore_eos=True, n=2,
+                                                             **job["setting"], **drafts(job["k"])), jobs))
+
+    def same(self, mine, expected, job):
+        self.assertEqual(mine["token_ids"], expected["token_ids"], job)
+        self.assertEqual(mine["text"], expected["text"], job)
+        self.assertLess(mine["usage"]["prompt_tokens_details"]["cached_tokens"], len(job["prompt"]), job)
+        for name in ("logprobs", "prompt_logprobs"):
+            one, other = (self.numbers(answer.get(name)) for answer in (mine, expected))
+            self.assertEqual(len(one), len(other), (name, job))
+            for value, right in zip(one, other):
+                self.assertTrue(value == right or abs(value - right) < 1e-4, (name, job))
+
+    @staticmethod
+    def numbers(part):
+        if not part:
+            return []
+        if isinstance(part, dict):
+            return part["token_logprobs"]
+        return [None if entry is None else min(one["logprob"] for one in entry.values()) for entry in part]
+
+    def test_B4_sampling_penalties_and_log_probabilities_survive_preemption(self):
+        jobs = [{"prompt": prompt_of(2 + seed, seed), "setting": setting, "k": seed % 6} for seed in range(20)
+                for setting in self.SETTINGS]
+        with Server(made("rand"), "--no-enable-prefix-caching", *FP32) as plain:
+            expected = self.answers(plain, [{**job, "k": 0} for job in jobs], 1)
+        for budget in ("8", "256"):
+            with Server(made("rand"), "--draft-model", made("rand-noisy"), "--max-num-batched-tokens", budget, *TINY,
+                        *FP32) as server:
+                for mine, right, job in zip(self.answers(server, jobs, 16), expected, jobs):
+                    self.same(mine, right, job)
+                self.assertGreater(server.metric("tandem:num_preemptions_total"), 0)
+                server.wait_idle()
+
+    def test_B6_penalties_count_the_tokens_of_a_cached_prompt(self):
+        jobs = [{"prompt": prompt_of(70, 3)[:length], "setting": setting, "k": k} for length in (17, 33, 70) for k in (0, 4)
+                for setting in self.SETTINGS]
+        with Server(made("rand"), "--no-enable-prefix-caching", *FP32) as plain:
+            expected = self.answers(plain, [{**job, "k": 0} for job in jobs], 1)
+        with Server(made("rand"), "--draft-model", made("rand-noisy"), *FP32) as server:
+            for _ in range(2):
+                for mine, right, job in zip(self.answers(server, jobs, 1), expected, jobs):
+                    self.same(mine, right, job)
+            server.wait_idle()
+
+
 class Fitting(unittest.TestCase):
     def probe(self, server):
         answer = server.complete("abc", max_tokens=5, temperature=0)
