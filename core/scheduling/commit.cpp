@@ -16,10 +16,10 @@ std::string_view visible_text(const sequence& seq, const scheduler_options& opti
   return options.token_bytes(token, seq.request->stopping.skip_special_tokens);
 }
 
-/// The stop string that this token's text completes, if it may end the sequence yet.
-std::optional<finish> stop_string_end(sequence& seq, std::string_view text) {
+/// The stop string that this token's text completes, if it may end the sequence. Else the text is taken in all the
+/// same.
+std::optional<finish> stop_string_end(sequence& seq, std::string_view text, bool may_end) {
   if (!seq.stops) return std::nullopt;
-  const bool may_end = seq.output_length() >= seq.sampling->min_tokens;
   while (!text.empty()) {
     const std::size_t before = seq.stop_cursor.bytes;
     const auto match = seq.stops->push(seq.stop_cursor, text);
@@ -58,7 +58,8 @@ std::optional<finish> end_after(sequence& seq, const scheduler_options& options,
   const std::string_view text = visible_text(seq, options, token);
   seq.visible_bytes += text.size();
   if (auto end = stop_token_end(seq, options, token, bytes_before)) return end;
-  if (auto end = stop_string_end(seq, text)) return end;
+  const bool may_end = seq.output_length() >= seq.sampling->min_tokens;
+  if (auto end = stop_string_end(seq, text, may_end)) return end;
   if (seq.output_length() >= seq.max_tokens || seq.length() >= options.max_model_len) {
     finish end;
     end.reason = finish_reason::length;
@@ -136,7 +137,7 @@ void replay_output(sequence& seq, const scheduler_options& options) {
   for (std::int32_t i = seq.prompt_length(); i < seq.length(); ++i) {
     const std::string_view text = visible_text(seq, options, seq.known[static_cast<std::size_t>(i)]);
     seq.visible_bytes += text.size();
-    stop_string_end(seq, text);
+    stop_string_end(seq, text, false);  // none of them ended it
   }
 }
 
