@@ -37,6 +37,7 @@ struct runtime_options {
   std::int32_t prompt_lookup_min = 2;
   std::int32_t prompt_lookup_max = 5;
   std::int32_t max_draft_tokens = 8;
+  std::int32_t draft_vocabulary = 0;        ///< rows of the draft model; 0: no draft model, or as many as the target
   std::int32_t stream_interval = 1;         ///< tokens per event, at least
   bool log_prompts = false;
 };

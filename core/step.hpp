@@ -91,7 +91,7 @@ struct proposal {
   slot_id slot = kNoSlot;
   std::uint32_t incarnation = 0;         ///< +1 at preempt, cancel, drafter restart
   std::int32_t first_position = 0;       ///< tokens known to the source before this item (draft KV computed)
-  std::vector<token_id> new_tokens;      ///< known tokens from first_position on
+  std::vector<token_id> new_tokens;      ///< known tokens from first_position on; ids a draft model lacks are 0
   std::int32_t k = 0;                    ///< 0: catch up only. k > 0: new_tokens reaches the last known token
   std::int32_t ticket_row = -1;
 };

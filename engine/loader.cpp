@@ -170,7 +170,9 @@ result<loaded_parts> load_parts(const config::engine_options& options, const loa
   const auto length = model_length(options, described, (*device)->info(), log);
   if (!length) return tl::unexpected(length.error());
   say_device(log, (*device)->info(), std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count());
-  return loaded_parts{runtime_settings(options, *length),
+  runtime_options settings = runtime_settings(options, *length);
+  if (*draft) settings.draft_vocabulary = (*draft)->describe().vocabulary_size;
+  return loaded_parts{std::move(settings),
                       runtime_parts{std::move(*device), std::move(target->tokenizer), chat ? *chat : nullptr}};
 }
 

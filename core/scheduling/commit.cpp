@@ -16,10 +16,10 @@ std::string_view visible_text(const sequence& seq, const scheduler_options& opti
   return options.token_bytes(token, seq.request->stopping.skip_special_tokens);
 }
 
-/// The stop string that this token's text completes, if it may end the sequence yet.
-std::optional<finish> stop_string_end(sequence& seq, std::string_view text) {
+/// The stop string that this token's text completes, if it may end the sequence. Else the text is taken in all the
+/// same.
+std::optional<finish> stop_string_end(sequence& seq, std::string_view text, bool may_end) {
   if (!seq.stops) return std::nullopt;
-  const bool may_end = seq.output_length() >= seq.sampling->min_tokens;
   while (!text.empty()) {
     const std::size_t before = seq.stop_cursor.bytes;
     const auto match = seq.stops->push(seq.stop_cursor, text);
@@ -58,7 +58,8 @@ std::optional<finish> end_after(sequence& seq, const scheduler_options& options,
   const std::string_view text = visible_text(seq, options, token);
   seq.visible_bytes += text.size();
   if (auto end = stop_token_end(seq, options, token, bytes_before)) return end;
-  if (auto end = stop_string_end(seq, text)) return end;
+  const bool may_end = seq.output_length() >= seq.sampling->min_tokens;
+  if (auto end = stop_string_end(seq, text, may_end)) return end;
   if (seq.output_length() >= seq.max_tokens || seq.length() >= options.max_model_len) {
     finish end;
     end.reason = finish_reason::length;
@@ -87,6 +88,16 @@ std::int32_t append_tokens(sequence& seq, const slot_outcome& outcome, const sch
   return taken;
 }
 
+/// A life before a preemption may have told the first ones; they are not told again. Before `seq.computed` moves.
+void take_prompt_logprobs(sequence& seq, const slot_outcome& outcome, tokens_committed::entry& entry) {
+  const auto given = static_cast<std::int32_t>(outcome.prompt_logprobs.size());
+  if (given == 0) return;
+  const std::int32_t told = seq.prompt_scored - seq.computed;
+  TANDEM_ASSERT(told >= 0);
+  entry.prompt_logprobs.assign(outcome.prompt_logprobs.begin() + std::min(told, given), outcome.prompt_logprobs.end());
+  seq.prompt_scored = std::max(seq.prompt_scored, seq.computed + given);
+}
+
 }  // namespace
 
 tokens_committed::entry commit_outcome(sequence& seq, const slot_outcome& outcome, const scheduler_options& options) {
@@ -96,7 +107,7 @@ tokens_committed::entry commit_outcome(sequence& seq, const slot_outcome& outcom
   tokens_committed::entry entry;
   entry.id = seq.id;
   entry.first_index = seq.output_length();
-  entry.prompt_logprobs = outcome.prompt_logprobs;
+  take_prompt_logprobs(seq, outcome, entry);
   seq.computed += outcome.rows_done;
   if (outcome.tokens.empty()) {
     if (seq.max_tokens == 0 && seq.pending() == 0) entry.end = finish{.reason = finish_reason::length, .text_bytes = 0};
@@ -126,7 +137,7 @@ void replay_output(sequence& seq, const scheduler_options& options) {
   for (std::int32_t i = seq.prompt_length(); i < seq.length(); ++i) {
     const std::string_view text = visible_text(seq, options, seq.known[static_cast<std::size_t>(i)]);
     seq.visible_bytes += text.size();
-    stop_string_end(seq, text);
+    stop_string_end(seq, text, false);  // none of them ended it
   }
 }
 

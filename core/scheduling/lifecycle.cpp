@@ -25,6 +25,7 @@ void scheduler::impl::begin(sequence& seq) {
   const bool reuse =
       options.prefix_caching && seq.request->logprobs.prompt_top < 0 && seq.length() > options.block_size;
   if (!reuse) {
+    seq.first_match_done = true;  // what a later life finds is its own
     run(seq);
     return;
   }

@@ -71,6 +71,7 @@ struct sequence {
   stop_automaton::cursor stop_cursor;
   std::size_t visible_bytes = 0;  ///< of output text, special tokens as the request says
   bool first_match_done = false;
+  std::int32_t prompt_scored = 0;  ///< log-probabilities of prompt tokens that were told, from position 1 on
   sequence_stats stats;
   std::optional<time_point> first_row;
   std::optional<time_point> first_token;
@@ -80,6 +81,7 @@ struct sequence {
   std::int32_t output_length() const { return length() - prompt_length(); }
   std::int32_t pending() const { return length() - computed; }
   bool decoding() const { return pending() == 1 && max_tokens > 0; }
+  bool scores_prompt() const { return request->logprobs.prompt_top >= 0 && prompt_scored + 1 < prompt_length(); }
   source_view& source(draft_method method) { return sources[static_cast<std::size_t>(method)]; }
 };
 

@@ -19,7 +19,7 @@ slot_opening opening_of(const sequence& seq, const scheduler_options& options) {
   opening.prompt_length = seq.prompt_length();
   opening.known = seq.output_length() == 0 ? seq.prompt : std::make_shared<const std::vector<token_id>>(seq.known);
   opening.top_logprobs = seq.request->logprobs.top;
-  opening.prompt_logprobs = seq.request->logprobs.prompt_top;
+  opening.prompt_logprobs = seq.scores_prompt() ? seq.request->logprobs.prompt_top : -1;
   return opening;
 }
 
@@ -55,7 +55,15 @@ step_rows rows_of(const planned_rows& part) {
   return rows;
 }
 
-proposal proposal_of(const planned_rows& part, source_view& source) {
+/// A draft model with fewer rows than the target is told another id for those it lacks: it drafts on, only less well.
+void make_readable(std::vector<token_id>& tokens, const planned_rows& part, const scheduler_options& options) {
+  if (part.method != draft_method::draft_model || options.draft_vocabulary == 0) return;
+  constexpr token_id kStandIn = 0;
+  std::replace_if(
+      tokens.begin(), tokens.end(), [&](token_id token) { return token >= options.draft_vocabulary; }, kStandIn);
+}
+
+proposal proposal_of(const planned_rows& part, const source_view& source, const scheduler_options& options) {
   const sequence& seq = *part.seq;
   TANDEM_ASSERT(part.drafts == 0 || source.known + part.catch_up == seq.length());
   proposal wish;
@@ -63,6 +71,7 @@ proposal proposal_of(const planned_rows& part, source_view& source) {
   wish.incarnation = seq.incarnation;
   wish.first_position = source.known;
   wish.new_tokens = slice(seq.known, source.known, part.catch_up);
+  make_readable(wish.new_tokens, part, options);
   wish.k = part.drafts;
   return wish;
 }
@@ -81,7 +90,7 @@ std::shared_ptr<const draft_work> build_source(step_id step, draft_method method
     sequence& seq = *plan[i].seq;
     source_view& source = seq.source(method);
     tell_stream(*work, seq, options, source.opened, source.table_sent);
-    proposal wish = proposal_of(plan[i], source);
+    proposal wish = proposal_of(plan[i], source, options);
     if (wish.k > 0) {
       wish.ticket_row = ticket_rows++;
       target.rows[i].ticket_index = ticket_index;

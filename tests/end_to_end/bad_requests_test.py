@@ -55,6 +55,36 @@ class BadRequests(unittest.TestCase):
         fields = {"model": self.server.name, "prompt": "a" * 40, "max_tokens": 25}
         self.refused(400, "25", json.dumps(fields).encode())
 
+    def test_empty_prompts_lists_and_messages(self):
+        for prompt in ("", [], [""], ["a", ""], [[]], [[97], []]):
+            with self.subTest(prompt=prompt):
+                self.refused(400, "prompt", json.dumps({"model": self.server.name, "prompt": prompt}).encode())
+                self.refused(400, "prompt", json.dumps({"model": self.server.name, "prompt": prompt}).encode(), "/generate")
+        self.refused(400, "messages", json.dumps({"model": self.server.name, "messages": []}).encode(), "/v1/chat/completions")
+
+    def test_huge_lists_are_refused_by_name_and_leave_no_memory_behind(self):
+        before = None
+        for _ in range(3):
+            for field, value in {"stop": ["x"] * 100_000, "stop_token_ids": [1] * 1_000_000, "prompt": ["a"] * 100_000,
+                                 "logit_bias": {str(i): 1 for i in range(100_000)}, "allowed_token_ids": [5000] * 1_000_000,
+                                 "n": 10 ** 18, "seed": 10 ** 30, "max_tokens": 10 ** 18, "top_k": 10 ** 18}.items():
+                body = {"model": self.server.name, "prompt": "abc", "max_tokens": 2, field: value}
+                self.refused(400, field if field != "seed" else "", json.dumps(body).encode())
+            before = before or self.server.resident_kib()
+        self.assertLess(self.server.resident_kib() - before, 16 << 10)
+
+    def test_request_ids_of_clients_that_are_hostile_are_refused_or_replaced(self):
+        body = json.dumps({"model": self.server.name, "prompt": "abc", "max_tokens": 2, "temperature": 0}).encode()
+        for name in ("mine", "mine", "x" * 64):
+            status, headers, answer = self.server.send("POST", "/v1/completions", body, {"X-Request-Id": name})
+            self.assertEqual((status, json.loads(answer)["id"], headers["X-Request-Id"]), (200, "cmpl-" + name, "cmpl-" + name))
+        for name in ("x" * 65, "a b", "a/b", "<script>", "\xe9", "..%2f", "\"", "x" * 5000):
+            status, headers, answer = self.server.send("POST", "/v1/completions", body, {"X-Request-Id": name})
+            self.assertIn(status, (200, 400), answer)
+            if status == 200:
+                self.assertRegex(headers["X-Request-Id"], r"^cmpl-[A-Za-z0-9_.-]{1,64}$")
+                self.assertNotEqual(headers["X-Request-Id"], "cmpl-" + name)
+
     def test_numbers_of_the_wrong_kind_or_size(self):
         good = {"model": self.server.name, "prompt": "abc", "max_tokens": 2}
         for field, values in {"temperature": ["1", -0.1, True, [], 1e400], "top_p": [0, 1.1, "x"], "top_k": [-2, 1.5, "3"],

@@ -89,6 +89,9 @@ class Server:
         connection.close()
         return events
 
+    def detokenize(self, ids):
+        return self.post("/detokenize", {"model": self.name, "tokens": ids})[1]["prompt"]
+
     def metric(self, name):
         """Sum over all labels of one series."""
         _, _, body = self.send("GET", "/metrics")

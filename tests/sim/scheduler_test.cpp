@@ -269,6 +269,27 @@ TEST(Scheduler, A10_StopsDraftingAtTheDraftsContextAndGoesOn) {
   }
 }
 
+TEST(Scheduler, A12_ADraftModelIsToldOnlyIdsItHasAndChangesNothing) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    engine_options options;
+    options.method = draft_method::draft_model;
+    options.k = 4;
+    options.draft_vocabulary = kVocabulary / 2;  // run_drafter checks it
+    simulated_engine engine(options, seed);
+    std::mt19937_64 random(seed);
+    std::vector<std::pair<sequence_id, job>> asked;
+    for (int i = 0; i < 5; ++i) {
+      const job wanted{.prompt = random_prompt(random, 1 + static_cast<std::int32_t>(random() % 20)), .max_tokens = 30};
+      asked.emplace_back(engine.submit(wanted), wanted);
+    }
+    engine.run_until_idle();
+    for (const auto& [id, wanted] : asked) {
+      expect_oracle(engine, id, wanted);
+      EXPECT_GT(engine.view(id).stats.draft_tokens, 0);
+    }
+  }
+}
+
 TEST(Scheduler, A1_EndsAtAStopStringThatCompletesAnywhereInARun) {
   static std::vector<std::string> text;
   text.clear();

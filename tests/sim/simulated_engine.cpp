@@ -20,6 +20,7 @@ scheduler_options scheduler_of(const engine_options& options) {
   to.prefix_caching = options.prefix_caching;
   to.priority_policy = options.priority_policy;
   to.draft_context_limit = options.draft_context_limit;
+  to.draft_vocabulary = options.draft_vocabulary;
   to.drafters = {draft_method::ngram, draft_method::draft_model};
   to.vocabulary_size = kVocabulary;
   to.end_tokens = options.end_tokens;
@@ -199,7 +200,11 @@ void simulated_engine::run_drafter(draft_method method) {
     return;
   }
   draft_kv_.take_facts(*work);
-  for (const proposal& wish : work->proposals) check_pages(draft_kv_, wish.slot, wish.first_position);
+  for (const proposal& wish : work->proposals) {
+    check_pages(draft_kv_, wish.slot, wish.first_position);
+    for (const token_id token : wish.new_tokens)
+      TANDEM_ASSERT(options_.draft_vocabulary == 0 || token < options_.draft_vocabulary);
+  }
   auto outcome = std::make_shared<draft_outcome>(run_drafts(draft_kv_, *work, options_.draft_wrong_every));
   work->drafts->seal();
   const draft_finished done{method, std::move(outcome)};

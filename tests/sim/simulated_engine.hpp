@@ -33,6 +33,7 @@ struct engine_options {
   std::int32_t k = 0;
   std::uint64_t draft_wrong_every = 5;
   std::int32_t draft_context_limit = 128;
+  std::int32_t draft_vocabulary = 0;  ///< the draft model reads ids below it only; 0: all
   std::vector<token_id> end_tokens;
   double expire_tickets = 0.0;  ///< chance that a waiting step gives up on its drafts
   /// Steps and drafts finish on streams of their own; else on one thread, in order, as the host device does it.
