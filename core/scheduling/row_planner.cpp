@@ -58,12 +58,14 @@ std::int32_t grant_drafts(const std::vector<row_wish>& wishes, std::int32_t rows
   return rows;
 }
 
-/// Returns the rows left. Without chunking a prompt that does not fit whole waits, and so do those behind it.
+/// Returns the rows left. Without chunking a prompt that does not fit whole waits, and so do those behind it. What is
+/// longer than any step (a preempted sequence with all it has generated) would wait for ever: it alone is split.
 std::int32_t grant_prefill(const std::vector<row_wish>& wishes, row_budget budget, std::int32_t rows,
                            std::vector<row_grant>& grants) {
   for (index i = 0; i < wishes.size() && rows > 0; ++i) {
     if (wishes[i].decoding) continue;
-    if (!budget.chunked_prefill && wishes[i].pending > rows) break;
+    const bool fits_some_step = wishes[i].pending <= budget.rows;
+    if (!budget.chunked_prefill && fits_some_step && wishes[i].pending > rows) break;
     grants[i].rows = std::min(wishes[i].pending, rows);
     rows -= grants[i].rows;
   }

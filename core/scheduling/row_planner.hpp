@@ -23,11 +23,10 @@ struct row_grant {
 
 struct row_budget {
   std::int32_t rows = 0;        ///< max_num_batched_tokens
-  bool chunked_prefill = true;  ///< false: a prompt is computed in one step or not at all
+  bool chunked_prefill = true;  ///< false: a prompt that fits a step is computed in one
 };
 
-/// Grants in the order of wishes. Σ rows + drafts ≤ budget.rows. At least one wish is granted when any exists
-/// (without chunking: when any fits the budget).
+/// Grants in the order of wishes. Σ rows + drafts ≤ budget.rows. At least one wish is granted when any exists.
 std::vector<row_grant> divide_rows(const std::vector<row_wish>& wishes, row_budget budget);
 
 }  // namespace tandem

@@ -303,6 +303,29 @@ TEST(Scheduler, A4_EndsAtTheEndTokenUnlessItIsIgnored) {
   }
 }
 
+TEST(Scheduler, WithoutChunkingAPreemptedSequenceLongerThanAStepStillEnds) {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    engine_options options;
+    options.chunked_prefill = false;
+    options.max_num_batched_tokens = 8;
+    options.num_blocks = 10;  // 40 tokens: two sequences of 2 + 30 do not fit together
+    options.max_model_len = 36;
+    options.prefix_caching = seed % 2 == 0;
+    simulated_engine engine(options, seed);
+    std::mt19937_64 random(seed);
+    std::map<sequence_id, job> jobs;
+    for (int i = 0; i < 4; ++i) {
+      const job wanted{.prompt = random_prompt(random, 2), .max_tokens = 30};
+      jobs[engine.submit(wanted)] = wanted;
+    }
+    engine.run_until_idle();
+    for (const auto& [id, wanted] : jobs) expect_oracle(engine, id, wanted);
+    EXPECT_LE(engine.largest_step(), options.max_num_batched_tokens);
+    expect_idle(engine, options);
+    ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
+  }
+}
+
 TEST(Scheduler, ADeviceErrorEndsOnlyWhatWasOnTheStep) {
   engine_options options;
   options.fail_steps = 0.05;
