@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
 #include <string>
 #include <utility>
@@ -20,28 +21,28 @@ text::chat_template::names names_of(const text::tokenizer& tokenizer) {
   return {.bos_token = piece(spec.bos), .eos_token = piece(spec.eos)};
 }
 
-/// One alternative of prompt_source per overload.
-struct encode_visitor {
-  const text::tokenizer& tokenizer;
-  const text::chat_template* chat_template;
+std::size_t bytes_of(const prompt_source& prompt) {
+  if (const auto* ids = std::get_if<std::vector<token_id>>(&prompt)) return ids->size() * sizeof(token_id);
+  if (const auto* text = std::get_if<prompt_text>(&prompt)) return text->text.size();
+  const auto& chat = std::get<chat_prompt>(prompt);
+  return chat.messages_json.size() + chat.tools_json.size() + chat.kwargs_json.size();
+}
 
-  result<std::vector<token_id>> operator()(const std::vector<token_id>& ids) const { return ids; }
-  result<std::vector<token_id>> operator()(const prompt_text& prompt) const { return tokenizer.encode(prompt); }
-  result<std::vector<token_id>> operator()(const chat_prompt& chat) const {
-    if (!chat_template)
-      return fail(error_code::invalid_argument,
-                  "This model has no chat template; send a plain prompt or start the server with --chat-template.",
-                  "messages");
-    auto rendered = chat_template->render(chat, names_of(tokenizer));
-    if (!rendered) return tl::unexpected(rendered.error());
-    return tokenizer.encode(*rendered);
-  }
-};
+/// Composed characters are at most this many times shorter than their parts (a Hangul syllable: 9 bytes become 3).
+constexpr std::size_t kMostComposed = 4;
+
+std::size_t longest_token(const text::tokenizer& tokenizer) {
+  std::size_t longest = 1;
+  for (token_id id = 0; id < tokenizer.size(); ++id)
+    longest = std::max(longest, tokenizer.token_bytes(id, false).size());
+  return longest * (tokenizer.spec().normalize_nfc ? kMostComposed : 1);
+}
 
 }  // namespace
 
 encoder::encoder(options opts) : options_(std::move(opts)) {
   TANDEM_ASSERT(options_.tokenizer);
+  bytes_per_token_ = longest_token(*options_.tokenizer);
   for (std::size_t i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { work(); });
 }
 
@@ -58,6 +59,7 @@ encoder::~encoder() {
 }
 
 result<void> encoder::push(std::shared_ptr<const prompt_source> prompt, answer done) {
+  const std::size_t bytes = bytes_of(*prompt);
   if (options_.threads == 0) {
     done(encode(*prompt));
     return {};
@@ -68,15 +70,44 @@ result<void> encoder::push(std::shared_ptr<const prompt_source> prompt, answer d
     if (queue_.size() >= options_.max_queued)
       return fail(error_code::overloaded,
                   fmt::format("{} prompts wait to be encoded; try again later.", queue_.size()));
-    queue_.push_back({std::move(prompt), std::move(done)});
+    if (queued_bytes_ > 0 && queued_bytes_ + bytes > options_.max_queued_bytes)
+      return fail(error_code::overloaded,
+                  fmt::format("{} bytes of prompts wait to be encoded; try again later.", queued_bytes_));
+    queue_.push_back({std::move(prompt), bytes, std::move(done)});
+    queued_bytes_ += bytes;
   }
   changed_.notify_one();
   return {};
 }
 
+/// One text of many megabytes would keep everybody else's prompts waiting, only to be refused for its length.
+result<std::vector<token_id>> encoder::encode_text(const prompt_text& prompt) const {
+  const std::size_t fewest = prompt.text.size() / bytes_per_token_;
+  const bool large = options_.max_tokens > 0 && prompt.text.size() > limits::kSmallTextBytes;
+  if (large && fewest > static_cast<std::size_t>(options_.max_tokens))
+    return fail(error_code::invalid_argument,
+                fmt::format("The prompt has {} bytes, which are at least {} tokens, but the model takes at most {} "
+                            "tokens (--max-model-len); shorten it.",
+                            prompt.text.size(), fewest, options_.max_tokens),
+                "prompt");
+  return options_.tokenizer->encode(prompt);
+}
+
+result<std::vector<token_id>> encoder::encode_chat(const chat_prompt& chat) const {
+  if (!options_.chat_template)
+    return fail(error_code::invalid_argument,
+                "This model has no chat template; send a plain prompt or start the server with --chat-template.",
+                "messages");
+  const auto rendered = options_.chat_template->render(chat, names_of(*options_.tokenizer));
+  if (!rendered) return tl::unexpected(rendered.error());
+  return encode_text(*rendered);
+}
+
 result<std::vector<token_id>> encoder::encode(const prompt_source& prompt) const {
   try {
-    return std::visit(encode_visitor{*options_.tokenizer, options_.chat_template.get()}, prompt);
+    if (const auto* text = std::get_if<prompt_text>(&prompt)) return encode_text(*text);
+    if (const auto* chat = std::get_if<chat_prompt>(&prompt)) return encode_chat(*chat);
+    return std::get<std::vector<token_id>>(prompt);
   } catch (const std::exception& problem) {
     return fail(error_code::device_failed,
                 fmt::format("The prompt could not be encoded ({}); send it again.", problem.what()), "prompt");
@@ -92,6 +123,7 @@ void encoder::work() {
       if (closing_) return;
       next = std::move(queue_.front());
       queue_.pop_front();
+      queued_bytes_ -= next.bytes;
     }
     next.done(encode(*next.prompt));
   }

@@ -136,8 +136,9 @@ result<std::shared_ptr<const pipeline_parts>> make_parts(runtime_options options
   auto parts = std::make_shared<pipeline_parts>();
   parts->device = std::move(from.device);
   parts->tokenizer = std::move(from.tokenizer);
-  parts->prompts = std::make_shared<encoder>(
-      encoder::options{parts->tokenizer, from.chat_template, limits::kEncoderThreads, limits::kMaxQueuedEncodes});
+  parts->prompts = std::make_shared<encoder>(encoder::options{parts->tokenizer, from.chat_template,
+                                                              limits::kEncoderThreads, limits::kMaxQueuedEncodes,
+                                                              limits::kMaxQueuedEncodeBytes, options.max_model_len});
   parts->metrics = std::make_shared<metrics_registry>(options.model_name, parts->device->info().num_kv_blocks);
   parts->counters = std::make_shared<live_counters>();
   parts->options = std::move(options);

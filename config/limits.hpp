@@ -71,6 +71,7 @@ inline constexpr std::size_t kMaxShards = 4096;
 inline constexpr std::int32_t kDefaultDraftTokens = 5;           // default of --num-speculative-tokens
 inline constexpr std::int32_t kDraftTokensHeld = 8;              // drafts a request may ask for, at least
 inline constexpr std::size_t kMaxConfigFileBytes = 1u << 20;
+inline constexpr std::size_t kMaxConfigValues = 1u << 16;        // of one file, aliases written out
 inline constexpr std::size_t kMaxUndeliveredEvents = 1u << 16;   // beyond it pieces of one choice are joined
 inline constexpr std::size_t kMaxPromptsFileBytes = 1u << 30;    // --prompts
 inline constexpr std::size_t kMaxPromptsPerFile = 1u << 20;
@@ -97,6 +98,8 @@ inline constexpr std::uint64_t kKvPercentOfAvailable = 40;       // of the memor
 // --- actors -----------------------------------------------------------------------------------------------------
 inline constexpr std::size_t kEncoderThreads = 1;
 inline constexpr std::size_t kMaxQueuedEncodes = 8192;
+inline constexpr std::size_t kSmallTextBytes = 256u << 10;        // encoded in any case: its refusal names its tokens
+inline constexpr std::size_t kMaxQueuedEncodeBytes = 256u << 20; // of prompts that wait to be encoded
 inline constexpr std::chrono::milliseconds kTick{20};            // deadlines are checked this often
 inline constexpr std::chrono::seconds kStuckDevice{30};          // /health turns 503 when no step ends for this long
 inline constexpr int kMaxActorRestarts = 1000;
@@ -107,6 +110,8 @@ inline constexpr std::chrono::milliseconds kDrainPoll{2};        // drain() look
 
 // --- net --------------------------------------------------------------------------------------------------------
 inline constexpr std::size_t kMaxBodyBytes = 64u << 20;
+inline constexpr std::size_t kMaxUnfinishedBodyBytes = 1u << 30; // of all requests that are being received
+inline constexpr std::size_t kSmallBodyBytes = 64u << 10;        // always received, however many others are under way
 inline constexpr std::size_t kMaxHeaderBytes = 32u << 10;
 inline constexpr std::size_t kMaxJsonDepth = 64;
 inline constexpr std::size_t kMaxConnections = 16'384;

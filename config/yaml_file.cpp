@@ -23,34 +23,48 @@ json scalar_to_json(const YAML::Node& node) {
   return node.Scalar();
 }
 
-json to_json(const YAML::Node& node, std::size_t depth) {
-  if (depth > limits::kMaxJsonDepth) throw YAML::Exception(node.Mark(), "nested too deeply");
-  if (node.IsScalar()) return scalar_to_json(node);
-  if (node.IsSequence()) {
-    json list = json::array();
-    for (const YAML::Node& item : node) list.push_back(to_json(item, depth + 1));
-    return list;
-  }
-  if (!node.IsMap()) return nullptr;
-  json object = json::object();
-  for (const auto& entry : node) object[entry.first.as<std::string>()] = to_json(entry.second, depth + 1);
-  return object;
-}
-
-std::string value_text(const YAML::Node& node) {
-  return node.IsScalar() ? node.Scalar() : to_json(node, 0).dump();
-}
-
-yaml_entry to_entry(const YAML::Node& key, const YAML::Node& value) {
-  yaml_entry entry{key.as<std::string>(), {}, key.Mark().line + 1};
-  if (value.IsNull()) return entry;
-  if (!value.IsSequence()) {
-    entry.values.push_back(value_text(value));
+/// Aliases of aliases grow exponentially when they are written out, so what is written out is counted.
+class node_reader {
+ public:
+  yaml_entry entry(const YAML::Node& key, const YAML::Node& value) {
+    yaml_entry entry{key.as<std::string>(), {}, key.Mark().line + 1};
+    if (value.IsNull()) return entry;
+    if (!value.IsSequence()) {
+      entry.values.push_back(text(value));
+      return entry;
+    }
+    for (const YAML::Node& item : value) entry.values.push_back(text(item));
     return entry;
   }
-  for (const YAML::Node& item : value) entry.values.push_back(value_text(item));
-  return entry;
-}
+
+ private:
+  std::string text(const YAML::Node& node) {
+    if (!node.IsScalar()) return to_json(node, 0).dump();
+    count(node);
+    return node.Scalar();
+  }
+
+  void count(const YAML::Node& node) {
+    if (++values_ > limits::kMaxConfigValues) throw YAML::Exception(node.Mark(), "too many values, or endless aliases");
+  }
+
+  json to_json(const YAML::Node& node, std::size_t depth) {
+    if (depth > limits::kMaxJsonDepth) throw YAML::Exception(node.Mark(), "nested too deeply");
+    count(node);
+    if (node.IsScalar()) return scalar_to_json(node);
+    if (node.IsSequence()) {
+      json list = json::array();
+      for (const YAML::Node& item : node) list.push_back(to_json(item, depth + 1));
+      return list;
+    }
+    if (!node.IsMap()) return nullptr;
+    json object = json::object();
+    for (const auto& entry : node) object[entry.first.as<std::string>()] = to_json(entry.second, depth + 1);
+    return object;
+  }
+
+  std::size_t values_ = 0;
+};
 
 result<std::string> read_bounded(const std::string& path) {
   std::error_code failed;
@@ -76,7 +90,8 @@ result<std::vector<yaml_entry>> read_yaml_file(const std::string& path) {
     if (root.IsNull()) return entries;
     if (!root.IsMap())
       return fail(error_code::corrupt, "--config: " + path + " must be a map of flag names to values.", path);
-    for (const auto& entry : root) entries.push_back(to_entry(entry.first, entry.second));
+    node_reader reader;
+    for (const auto& entry : root) entries.push_back(reader.entry(entry.first, entry.second));
     return entries;
   } catch (const YAML::Exception& problem) {
     return fail(error_code::corrupt,

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "engine/model_store.hpp"
 #include "gpu/host/host_device.hpp"
@@ -118,10 +117,16 @@ void say_device(const load_log& log, const gpu::device_info& device, double seco
 
 result<std::string> read_template_file(const std::string& file) {
   std::ifstream stream(file, std::ios::binary);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  if (!stream) return fail(error_code::not_found, "--chat-template: cannot read " + file + ".", "--chat-template");
-  return text.str();
+  std::string text(limits::kMaxTemplateBytes + 1, '\0');  // a device or pipe may never end
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (!stream.is_open() || stream.bad())
+    return fail(error_code::not_found, "--chat-template: cannot read " + file + ".", "--chat-template");
+  text.resize(static_cast<std::size_t>(stream.gcount()));
+  if (text.size() <= limits::kMaxTemplateBytes) return text;
+  return fail(
+      error_code::too_large,
+      fmt::format("--chat-template: {} has more than {} bytes; give a template.", file, limits::kMaxTemplateBytes),
+      "--chat-template");
 }
 
 }  // namespace

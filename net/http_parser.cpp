@@ -87,6 +87,9 @@ std::size_t http_parser::feed(std::string_view bytes) {
 http_parser::state http_parser::current() const {
   return impl_->current;
 }
+std::size_t http_parser::body_bytes() const {
+  return impl_->parser.get().body().size();
+}
 unsigned http_parser::status() const {
   return impl_->status;
 }

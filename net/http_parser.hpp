@@ -30,6 +30,8 @@ class http_parser {
   state current() const;
   /// Without the body. Requires state body or complete.
   http_request head() const;
+  /// Bytes of the body so far.
+  std::size_t body_bytes() const;
   /// Requires state complete; afterwards the parser is ready for the next request.
   http_request take();
   unsigned status() const;             ///< of a failure: 400, 413 or 431

@@ -25,6 +25,7 @@ http_session::http_session(io_lane& lane, asio::ip::tcp::socket socket)
       chunk_(limits::kReadChunkBytes) {}
 
 http_session::~http_session() {
+  release_body();
   if (call_) call_->abandon();
 }
 
@@ -39,8 +40,7 @@ void http_session::start() {
 // --- reading ---------------------------------------------------------------------------------------------------
 
 void http_session::read() {
-  const bool full = (phase_ == phase::answering && input_.size() >= limits::kMaxReadAheadBytes) ||
-                    writer_.waiting() > lane_.edge.options.max_outbox_bytes;
+  const bool full = (phase_ == phase::answering && input_.size() >= limits::kMaxReadAheadBytes) || reader_lags();
   if (reading_ || full || phase_ == phase::closed || !socket_.is_open()) return;
   reading_ = true;
   socket_.async_read_some(asio::buffer(chunk_), [self = shared_from_this()](const io_error& reason, std::size_t bytes) {
@@ -57,9 +57,14 @@ void http_session::on_read(const io_error& reason, std::size_t bytes) {
   read();
 }
 
+bool http_session::reader_lags() const {
+  return writer_.waiting() > lane_.edge.options.max_outbox_bytes;
+}
+
+// A client that pipelines and does not read gets no further: its answers would pile up here.
 void http_session::progress() {
   bool moved = true;
-  while (moved && !input_.empty() && !closing_ && phase_ < phase::answering) moved = take_bytes();
+  while (moved && !input_.empty() && !closing_ && phase_ < phase::answering && !reader_lags()) moved = take_bytes();
 }
 
 // Feeds the parser once. False: it needs more than the buffer holds, or the connection is closing.
@@ -67,6 +72,7 @@ bool http_session::take_bytes() {
   if (phase_ == phase::idle) enter(phase::header);
   const std::size_t used = parser_.feed(input_);
   input_.erase(0, used);
+  if (!hold_body()) return false;
   switch (parser_.current()) {
     case http_parser::state::failed:
       refuse_and_close(
@@ -84,6 +90,20 @@ bool http_session::take_bytes() {
       break;
   }
   return false;
+}
+
+// False: too many large bodies are being received at once, and this one is refused.
+bool http_session::hold_body() {
+  const std::size_t before = std::exchange(body_bytes_, parser_.body_bytes());
+  const std::size_t all = (lane_.edge.body_bytes += body_bytes_ - before);
+  if (all <= lane_.edge.options.max_unfinished_body_bytes || body_bytes_ <= limits::kSmallBodyBytes) return true;
+  refuse_and_close(error_response(
+      error{error_code::unavailable, "The server is receiving too many large requests at once; try again later.", {}}));
+  return false;
+}
+
+void http_session::release_body() {
+  lane_.edge.body_bytes -= std::exchange(body_bytes_, 0);
 }
 
 // A client that waits for "100 Continue" learns at once when its body is not wanted.
@@ -105,6 +125,7 @@ bool http_session::refuse_head() {
 
 void http_session::dispatch() {
   http_request request = parser_.take();
+  release_body();  // read at once from here on
   head_seen_ = false;
   head_only_ = request.method == "HEAD";
   keep_alive_ = request.keep_alive;
@@ -185,6 +206,8 @@ void http_session::refuse_and_close(http_response response) {
   if (phase_ == phase::answering) enter(phase::idle);
   closing_ = true;
   input_.clear();
+  parser_ = http_parser(lane_.edge.options.max_body_bytes);  // lets go of the body
+  release_body();
   writer_.send(response_head(response, {body_framing::kind::length, response.body.size()}, true) + response.body,
                shared_from_this());
 }
@@ -250,6 +273,7 @@ void http_session::on_peer_gone() {
 void http_session::on_drained() {
   if (closing_ && phase_ != phase::answering) return linger();
   if (phase_ == phase::idle) enter(phase::idle);  // the idle time counts from here
+  progress();
   read();
 }
 

@@ -38,8 +38,11 @@ class http_session final : public connection,
 
   void read();
   void on_read(const boost::system::error_code& reason, std::size_t bytes);
+  bool reader_lags() const;
   void progress();
   bool take_bytes();
+  bool hold_body();
+  void release_body();
   bool refuse_head();
   void dispatch();
   void upgrade(http_request request);
@@ -61,7 +64,8 @@ class http_session final : public connection,
   socket_writer writer_;
   http_parser parser_;
   std::vector<char> chunk_;
-  std::string input_;  // read, not yet parsed
+  std::string input_;           // read, not yet parsed
+  std::size_t body_bytes_ = 0;  // of the request being read, as counted in edge_state
   std::shared_ptr<running_call> call_;
   phase phase_ = phase::idle;
   bool reading_ = false;

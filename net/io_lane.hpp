@@ -31,6 +31,7 @@ struct edge_state {
   server_options options;
   call_registry calls;
   std::atomic<std::size_t> connections{0};
+  std::atomic<std::size_t> body_bytes{0};  ///< of requests that are being received
 };
 
 struct io_lane {

@@ -289,7 +289,7 @@ result<std::vector<token_id>> parse_detokenize(std::string_view body, const requ
   if (!opened) return tl::unexpected<error>(opened.error());
   field_reader fields(opened->object);
   read_model(fields, facts);
-  auto tokens = fields.tokens("tokens", facts.vocabulary, limits::kMaxBodyBytes);
+  auto tokens = fields.tokens("tokens", facts.vocabulary, limits::kMaxModelLength);
   if (!tokens) fields.refuse("tokens", "'tokens' is missing; send a list of token ids.");
   if (fields.problem()) return tl::unexpected<error>(*fields.problem());
   return std::move(*tokens);

@@ -30,6 +30,7 @@ struct server_options {
   std::size_t io_threads = 1;             ///< ≤ limits::kMaxIoThreads
   std::size_t max_connections = limits::kMaxConnections;
   std::size_t max_body_bytes = limits::kMaxBodyBytes;
+  std::size_t max_unfinished_body_bytes = limits::kMaxUnfinishedBodyBytes;  ///< of all connections together
   std::size_t max_outbox_bytes = limits::kMaxOutboxBytes;
   server_timeouts timeouts;
 };

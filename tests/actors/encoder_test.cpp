@@ -54,5 +54,34 @@ TEST(Encoder, AFullQueueRefusesAndClosingAnswersWhatIsLeft) {
   EXPECT_EQ(answered, 1);
 }
 
+TEST(Encoder, TextThatCannotFitTheModelIsRefusedBeforeItIsEncoded) {
+  encoder prompts({.tokenizer = lab::make_lab_tokenizer(), .threads = 0, .max_tokens = 4});
+  EXPECT_TRUE(prompts.encode(*text_prompt("abcd")));
+  const auto got = prompts.encode(*text_prompt(std::string(1 << 20, 'a')));
+  ASSERT_FALSE(got.has_value());
+  EXPECT_EQ(got.error().code, error_code::invalid_argument);
+  EXPECT_EQ(got.error().param, "prompt");
+  EXPECT_NE(got.error().message.find("1048576 bytes"), std::string::npos) << got.error().message;
+  EXPECT_NE(got.error().message.find("at most 4 tokens"), std::string::npos) << got.error().message;
+}
+
+TEST(Encoder, TheBytesThatWaitAreBoundedButOneLargePromptMayWait) {
+  std::promise<void> gate;
+  std::promise<void> taken;
+  auto opened = gate.get_future().share();
+  const std::string large(1000, 'a');
+  encoder prompts({.tokenizer = lab::make_lab_tokenizer(), .max_queued = 8, .max_queued_bytes = 100});
+  ASSERT_TRUE(prompts.push(text_prompt("a"), [&](const answer&) {
+    taken.set_value();
+    opened.wait();
+  }));
+  taken.get_future().wait();
+  EXPECT_TRUE(prompts.push(text_prompt(large), [](const answer&) {}));
+  const auto refused = prompts.push(text_prompt("b"), [](const answer&) { FAIL(); });
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, error_code::overloaded);
+  gate.set_value();
+}
+
 }  // namespace
 }  // namespace tandem

@@ -80,6 +80,9 @@ class CommandLine(unittest.TestCase):
             broken.flush()
             self.refused(run("inspect", broken.name), 1, broken.name)
 
+    def test_a_chat_template_that_never_ends_is_refused(self):
+        self.refused(run("generate", CYCLE, "--prompt", "a", "--chat-template", "/dev/zero"), 2, "/dev/zero")
+
     def test_generate_prints_the_known_answer(self):
         finished = run("generate", CYCLE, "--prompt", "abc", "--max-tokens", "5", "--temperature", "0")
         self.assertEqual((finished.returncode, finished.stdout), (0, "defgh\n"), finished.stderr)

@@ -146,6 +146,18 @@ TEST(options, an_unknown_key_of_a_file_is_an_error_with_line_and_suggestion) {
   EXPECT_TRUE(says(outcome, "did you mean \"max-num-seqs\"?")) << outcome.problem;
 }
 
+TEST(options, a_file_whose_aliases_multiply_is_refused_at_once) {
+  std::string yaml = "a0: &a0 [x, x]\n";
+  for (int i = 1; i < 12; ++i) {
+    const std::string before = "*a" + std::to_string(i - 1);
+    yaml += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [" + before;
+    for (int j = 0; j < 8; ++j) yaml += ", " + before;
+    yaml += "]\n";
+  }
+  const config_file file(yaml);
+  EXPECT_TRUE(says(parse("M --config " + file.path()), "too many values"));
+}
+
 TEST(options, a_file_that_is_missing_or_broken_is_an_error_that_names_it) {
   EXPECT_TRUE(says(parse("M --config /nowhere/x.yaml"), "/nowhere/x.yaml"));
   const config_file broken("port: [1\n");

@@ -36,6 +36,11 @@ class BadRequests(unittest.TestCase):
     def test_a_body_of_ten_megabytes_that_is_too_long_a_prompt(self):
         self.refused(400, str(MODEL_LENGTH), json.dumps({"model": self.server.name, "prompt": "a" * 10_000_000}).encode())
 
+    def test_lists_and_texts_that_no_model_could_hold(self):
+        self.refused(400, "tokens", b'{"tokens":[' + b"1," * (1 << 20) + b"1]}", "/detokenize")
+        text = json.dumps({"prompt": "a" * 10_000_000}).encode()
+        self.refused(400, "10000000 bytes", text, "/tokenize")
+
     def test_a_body_over_the_limit(self):
         self.refused(413, "", b" " * (65 << 20))
 

@@ -1,6 +1,8 @@
 // HTTP itself: framing, limits, times, connections. Cases D4, D5, D7, D8 of http.md, F2 of operations.md.
 
+#include <chrono>
 #include <string>
+#include <thread>
 
 #include "tests/net/edge.hpp"
 
@@ -52,6 +54,49 @@ TEST_F(http, D8_a_body_up_to_the_limit_passes_and_one_byte_more_is_413_with_a_js
   EXPECT_TRUE(refused.has("Connection: close"));
   EXPECT_TRUE(client.at_end());
   probe();
+}
+
+TEST_F(http, A_client_that_pipelines_without_reading_waits_and_loses_nothing) {
+  server_options options;
+  options.max_outbox_bytes = 10'000;
+  options.timeouts.header = milliseconds(100);
+  open(options);
+  raw_client client(port());
+  constexpr int kRequests = 20'000;
+  std::string all;
+  for (int i = 0; i < kRequests; ++i) all += raw_client::message("GET", "/");
+  std::thread sender([&] { client.send(all); });
+  std::this_thread::sleep_for(milliseconds(500));  // the answers fill every buffer, longer than a header may take
+  int answered = 0;
+  while (answered < kRequests && client.response().status == 200) ++answered;
+  sender.join();
+  EXPECT_EQ(answered, kRequests);
+}
+
+TEST_F(http, Large_bodies_are_bounded_together_and_small_ones_always_pass) {
+  server_options options;
+  options.max_unfinished_body_bytes = 100'000;
+  open(options);
+  const auto with_body = [](std::size_t size) {
+    return raw_client::message("POST", "/v1/completions", R"({"prompt":")" + std::string(size, 'x') + "\"}");
+  };
+  const std::string small = with_body(60'000);
+  raw_client unfinished[2] = {raw_client(port()), raw_client(port())};
+  for (raw_client& client : unfinished) client.send(small.substr(0, small.size() - 1));
+  for (int i = 0; i < 20; ++i) probe();  // by now all of it was read
+  raw_client large(port());
+  large.send(with_body(80'000));
+  const auto refused = large.response();
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_TRUE(refused.has("Retry-After: 1"));
+  EXPECT_TRUE(refused.has("Connection: close"));
+  for (raw_client& client : unfinished) {
+    client.send(small.substr(small.size() - 1));
+    EXPECT_EQ(client.response().status, 200);
+  }
+  raw_client again(port());
+  again.send(with_body(80'000));
+  EXPECT_EQ(again.response().status, 200);
 }
 
 TEST_F(http, D8_a_chunked_request_body_is_read_and_bounded) {

@@ -201,7 +201,7 @@ void simulated_engine::run_drafter(draft_method method) {
   }
   draft_kv_.take_facts(*work);
   for (const proposal& wish : work->proposals) {
-    check_pages(draft_kv_, wish.slot, wish.first_position);
+    if (options_.draft_vocabulary == 0) check_pages(draft_kv_, wish.slot, wish.first_position);
     for (const token_id token : wish.new_tokens)
       TANDEM_ASSERT(options_.draft_vocabulary == 0 || token < options_.draft_vocabulary);
   }
