@@ -86,6 +86,7 @@ static_assert(kMaxGenerateInFlight <= kMaxQueuedRequests);
 inline constexpr std::size_t kMaxComputeThreads = 256;
 inline constexpr std::size_t kMaxQueuedLaunches = 8;             // per stream
 inline constexpr std::chrono::microseconds kTeamSpin{50};        // a helper thread spins this long, then sleeps
+inline constexpr std::chrono::microseconds kLeaderSpin{100};      // between steps the leader yields this long, then parks
 inline constexpr std::chrono::milliseconds kTicketExpiry{200};   // a verify step waits this long for its drafts
 inline constexpr std::size_t kWeightChunkBytes = 16u << 20;      // small matrices share huge pages of this many bytes
 inline constexpr std::int64_t kMaxMatrixColumns = 1 << 18;        // inputs of one weight matrix

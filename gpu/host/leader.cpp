@@ -1,11 +1,13 @@
 #include "gpu/host/leader.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <list>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "config/limits.hpp"
@@ -35,8 +37,9 @@ struct queue {
 
 struct leader::state {
   std::mutex mutex;
-  std::condition_variable changed;  // something to do for the leader
-  std::condition_variable passed;   // an item left
+  std::condition_variable changed;     // something to do for the leader
+  std::condition_variable passed;      // an item left
+  std::atomic<std::uint64_t> news{0};  // counts what `changed` tells, for a leader that has not parked yet
   std::list<queue> queues;
   queue_id last_id = 0;
   bool stopping = false;
@@ -48,6 +51,11 @@ struct leader::state {
     std::optional<clock::time_point> wake;
   };
 
+  void tell() {
+    news.fetch_add(1, std::memory_order_release);
+    changed.notify_all();
+  }
+
   queue* find(queue_id id) {
     const auto found = std::find_if(queues.begin(), queues.end(), [id](const queue& each) { return each.id == id; });
     return found == queues.end() ? nullptr : &*found;
@@ -56,6 +64,7 @@ struct leader::state {
   void loop();
   choice choose(clock::time_point now);
   void run_first(std::unique_lock<std::mutex>& lock, queue& from);
+  void await_news(std::unique_lock<std::mutex>& lock);
 };
 
 /// Closing queues first (their items are dropped), then drafts, then targets whose tickets have settled or waited too
@@ -95,19 +104,37 @@ void leader::state::run_first(std::unique_lock<std::mutex>& lock, queue& from) {
   passed.notify_all();
 }
 
+/// Right after an item the next one is a few messages away: waking a parked thread would cost more than yielding to the
+/// threads that bring it.
+void leader::state::await_news(std::unique_lock<std::mutex>& lock) {
+  const std::uint64_t seen = news.load(std::memory_order_acquire);
+  const auto until = clock::now() + limits::kLeaderSpin;
+  lock.unlock();
+  bool changed_meanwhile = false;
+  while (!changed_meanwhile && clock::now() < until) {
+    std::this_thread::yield();
+    changed_meanwhile = news.load(std::memory_order_acquire) != seen;
+  }
+  lock.lock();
+}
+
 void leader::state::loop() {
   const denormals_off same_rounding_everywhere;
   std::unique_lock lock(mutex);
+  bool just_ran = false;
   while (true) {
     choice next = choose(clock::now());
     if (next.from != nullptr) {
       run_first(lock, *next.from);
+      just_ran = true;
     } else if (!next.to_expire.empty()) {
       lock.unlock();  // the tickets' listener takes the lock
       for (const auto& each : next.to_expire) each->expire();
       lock.lock();
     } else if (stopping) {
       return;
+    } else if (std::exchange(just_ran, false)) {
+      await_news(lock);
     } else if (next.wake) {
       changed.wait_until(lock, *next.wake);
     } else {
@@ -124,7 +151,7 @@ leader::~leader() {
     TANDEM_ASSERT(state_->queues.empty());
     state_->stopping = true;
   }
-  state_->changed.notify_all();
+  state_->tell();
   thread_.join();
 }
 
@@ -144,11 +171,11 @@ void leader::push(queue_id id, leader_item item) {
     TANDEM_ASSERT(to != nullptr && !to->closing && to->items.size() < limits::kMaxQueuedLaunches);
     to->items.push_back(std::move(item));
   }
-  state_->changed.notify_all();
+  state_->tell();
   for (const auto& each : tickets) {
     each->when_settled([shared = state_] {
       { std::lock_guard lock(shared->mutex); }
-      shared->changed.notify_all();
+      shared->tell();
     });
   }
 }
@@ -159,7 +186,7 @@ void leader::close_queue(queue_id id) {
   queue* closing = state_->find(id);
   TANDEM_ASSERT(closing != nullptr);
   closing->closing = true;
-  state_->changed.notify_all();
+  state_->tell();
   state_->passed.wait(lock, [closing] { return closing->items.empty() && !closing->running; });
   std::erase_if(state_->queues, [id](const queue& each) { return each.id == id; });
 }
