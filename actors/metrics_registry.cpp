@@ -154,11 +154,16 @@ metrics_registry::metrics_registry(const std::string& model_name, std::int32_t b
     : impl_(std::make_unique<impl>(model_name, blocks_total)) {}
 metrics_registry::~metrics_registry() = default;
 
+void metrics_registry::show(const live_counters& now) {
+  auto& all = *impl_;
+  all.running.Set(now.running.load(std::memory_order_relaxed));
+  all.waiting.Set(now.waiting.load(std::memory_order_relaxed));
+  if (all.blocks > 0)
+    all.kv_usage.Set(static_cast<double>(now.blocks_used.load(std::memory_order_relaxed)) / all.blocks);
+}
+
 void metrics_registry::record(const step_measured& step) {
   auto& all = *impl_;
-  all.running.Set(step.running);
-  all.waiting.Set(step.waiting);
-  if (all.blocks > 0) all.kv_usage.Set(static_cast<double>(step.blocks_used) / all.blocks);
   all.preemptions.Increment(step.preemptions);
   all.prompt_tokens.Increment(step.prompt_tokens);
   all.generation_tokens.Increment(step.generated_tokens);

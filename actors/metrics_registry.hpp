@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "actors/live_counters.hpp"
 #include "core/messages.hpp"
 
 namespace tandem {
@@ -15,6 +16,8 @@ class metrics_registry {
   metrics_registry(const std::string& model_name, std::int32_t blocks_total);
   ~metrics_registry();
 
+  /// The gauges of what runs, waits and is held: set when somebody looks, so that they are right between steps too.
+  void show(const live_counters& now);
   void record(const step_measured& step);
   void record(const sequence_measured& sequence);
   void record(const burst_measured& burst);

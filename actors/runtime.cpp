@@ -95,7 +95,10 @@ class actor_runtime final : public runtime {
     return now;
   }
 
-  std::string metrics_text() const override { return parts_->metrics->text(); }
+  std::string metrics_text() const override {
+    parts_->metrics->show(*parts_->counters);
+    return parts_->metrics->text();
+  }
   void count_rejected(const std::string& reason) override { parts_->metrics->count_rejected(reason); }
   void count_websocket(int delta) override { parts_->metrics->count_websocket(delta); }
   const runtime_options& options() const override { return parts_->options; }

@@ -70,14 +70,14 @@ void publish_counts(self_pointer self, const scheduler::status& now) {
 void deliver(self_pointer self, scheduler_commands say) {
   auto& state = self->state;
   send_step(self, say);
+  const auto now = state.decider->current();
   // Before the tokens themselves, so that a client that has an answer finds it counted.
+  publish_counts(self, now);
   if (say.measured) self->send(state.metrics, std::move(*say.measured));
   if (say.committed) self->send(state.streamer, std::move(*say.committed));
   send_blocks(self, say);
   for (auto& retired : say.retired) self->send(state.intake, retired);
 
-  const auto now = state.decider->current();
-  publish_counts(self, now);
   if (state.check_always) state.decider->check();
   if (state.tick_armed || !has_work(now)) return;
   state.tick_armed = true;

@@ -178,9 +178,6 @@ struct request_retired {
 
 /// scheduler → metrics. One per step.
 struct step_measured {
-  std::int32_t running = 0;
-  std::int32_t waiting = 0;
-  std::int32_t blocks_used = 0;  ///< that live sequences hold
   std::int32_t rows = 0;
   std::int32_t prompt_tokens = 0;  ///< prefill rows done in this step
   std::int32_t generated_tokens = 0;

@@ -249,11 +249,6 @@ scheduler_commands scheduler::impl::pump(time_point now) {
   start_waiting();
   if (!in_flight) plan_step(now);
   if (!sequences.empty()) out.lease = lease.request(lease_target(), pool_gen);
-  if (out.measured) {
-    out.measured->running = static_cast<std::int32_t>(running.size());
-    out.measured->waiting = static_cast<std::int32_t>(waiting.size()) + matching;
-    for (const auto& [rank, seq] : running) out.measured->blocks_used += static_cast<std::int32_t>(seq->table.size());
-  }
   if (out.committed && out.committed->entries.empty()) out.committed.reset();
   if (out.publish && out.publish->entries.empty()) out.publish.reset();
   if (out.release && out.release->blocks.empty()) out.release.reset();

@@ -14,14 +14,16 @@ bool has_line(const std::string& text, const std::string& line) {
 TEST(MetricsRegistry, StepsBecomeGaugesAndCounters) {
   metrics_registry registry("m", 10);
   step_measured step;
-  step.running = 3;
-  step.waiting = 2;
-  step.blocks_used = 5;
   step.rows = 7;
   step.generated_tokens = 4;
   step.speculations = {{draft_method::ngram, 3, 3, 2}};
   registry.record(step);
   registry.record(step);
+  live_counters now;
+  now.running = 3;
+  now.waiting = 2;
+  now.blocks_used = 5;
+  registry.show(now);
   const auto text = registry.text();
   EXPECT_TRUE(has_line(text, "tandem:num_requests_running{model_name=\"m\"} 3")) << text;
   EXPECT_TRUE(has_line(text, "tandem:num_requests_waiting{model_name=\"m\"} 2"));

@@ -38,6 +38,10 @@ void expect_rest(const runtime& engine) {
   EXPECT_EQ(engine.status().running, 0);
   EXPECT_EQ(engine.status().waiting, 0);
   EXPECT_EQ(engine.status().blocks_used, 0);
+  // The gauges too, also where the last thing that happened was no step but a cancel.
+  const std::string text = engine.metrics_text();
+  for (const char* gauge : {"num_requests_running", "num_requests_waiting", "kv_cache_usage_perc"})
+    EXPECT_NE(text.find("tandem:" + std::string(gauge) + "{model_name=\"fake\"} 0\n"), std::string::npos) << text;
 }
 
 void run_many(runtime& engine) {
