@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "config/limits.hpp"
+#include "core/finish_names.hpp"
 #include "core/speculation/method_names.hpp"
 
 namespace tandem {
@@ -40,16 +41,14 @@ const buckets kOverheadSeconds{0.000005, 0.00001, 0.000015, 0.00002, 0.00003, 0.
                                0.001,    0.0015,  0.0025,   0.005,   0.01,    0.1,     1};
 const buckets kDrafts{0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16};
 
-constexpr std::array<const char*, 5> kReasonNames{"stop", "length", "timeout", "cancelled", "error"};
-
 }  // namespace
 
 struct metrics_registry::impl {
   using labels = prometheus::Labels;
 
   impl(const std::string& model_name, std::int32_t all_blocks) : model{{"model_name", model_name}}, blocks(all_blocks) {
-    for (std::size_t i = 0; i < kReasonNames.size(); ++i)
-      success[i] = &successes.Add(with("finished_reason", kReasonNames[i]));
+    for (std::size_t i = 0; i < kFinishReasonNames.size(); ++i)
+      success[i] = &successes.Add(with("finished_reason", kFinishReasonNames[i]));
     for (std::size_t i = 1; i < kDraftMethodNames.size(); ++i) add_method(i);
   }
 
@@ -146,7 +145,7 @@ struct metrics_registry::impl {
   Histogram& prefill_time = histogram("request_prefill_time_seconds", "First row to first token.", kRequestSeconds);
   Histogram& decode_time = histogram("request_decode_time_seconds", "First token to last token.", kRequestSeconds);
   Histogram& iteration_tokens = histogram("iteration_tokens_total", "Rows of a step.", kRows);
-  std::array<Counter*, kReasonNames.size()> success{};
+  std::array<Counter*, kFinishReasonNames.size()> success{};
   std::array<speculation_counters, kDraftMethods> speculation{};
 };
 

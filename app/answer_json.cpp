@@ -1,5 +1,6 @@
 #include "app/answer_json.hpp"
 
+#include "core/finish_names.hpp"
 #include "engine/public_types.hpp"
 
 namespace tandem::app {
@@ -30,7 +31,7 @@ json stop_reason(const finish& end) {
 
 json choice_to_json(std::size_t index, const engine::collected_choice& choice, const text::tokenizer& tokenizer) {
   json object = {{"index", index}, {"text", choice.text}, {"token_ids", choice.tokens}};
-  object["finish_reason"] = choice.end ? json(engine::finish_name(choice.end->reason)) : json(nullptr);
+  object["finish_reason"] = choice.end ? json(name_of(choice.end->reason)) : json(nullptr);
   object["stop_reason"] = choice.end ? stop_reason(*choice.end) : json(nullptr);
   if (!choice.logprobs.empty()) object["logprobs"] = logprobs_to_json(choice.logprobs, tokenizer);
   if (choice.end && choice.end->reason == finish_reason::error) object["error"] = choice.end->message;

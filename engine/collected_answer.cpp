@@ -31,20 +31,4 @@ bool collected_answer::complete() const {
          std::all_of(choices.begin(), choices.end(), [](const auto& choice) { return choice.end.has_value(); });
 }
 
-const char* finish_name(finish_reason reason) {
-  switch (reason) {
-    case finish_reason::stop:
-      return "stop";
-    case finish_reason::length:
-      return "length";
-    case finish_reason::timeout:
-      return "timeout";
-    case finish_reason::cancelled:
-      return "cancelled";
-    case finish_reason::error:
-      return "error";
-  }
-  return "error";
-}
-
 }  // namespace tandem::engine

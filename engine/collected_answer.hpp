@@ -32,7 +32,4 @@ struct collected_answer {
   bool complete() const;
 };
 
-/// "stop", "length", "timeout", "cancelled" or "error", as in docs/api.md.
-const char* finish_name(finish_reason reason);
-
 }  // namespace tandem::engine

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "config/speculative_config.hpp"
+#include "core/finish_names.hpp"
 
 namespace tandem::engine {
 namespace {
@@ -88,7 +89,7 @@ Choice to_choice(const collected_choice& from) {
   choice.token_ids = from.tokens;
   choice.logprobs = to_logprobs(from.logprobs);
   if (from.end) {
-    choice.finish_reason = finish_name(from.end->reason);
+    choice.finish_reason = name_of(from.end->reason);
     choice.stop_string = from.end->stop_string;
     choice.stop_token = from.end->stop_token;
   }
@@ -154,7 +155,7 @@ Event to_event(generation_event from) {
   event.accepted.assign(from.accepted.begin(), from.accepted.end());
   event.logprobs = to_logprobs(std::move(from.logprobs));
   if (!from.end) return event;
-  event.finish_reason = finish_name(from.end->reason);
+  event.finish_reason = name_of(from.end->reason);
   event.stop_string = std::move(from.end->stop_string);
   event.stop_token = from.end->stop_token;
   event.error = std::move(from.end->message);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/finish_names.hpp"
+
 namespace tandem::net {
 namespace {
 
@@ -62,26 +64,10 @@ void write_top_map(json_writer& out, const token_logprobs& token, const token_te
 
 }  // namespace
 
-std::string_view finish_name(finish_reason reason) {
-  switch (reason) {
-    case finish_reason::stop:
-      return "stop";
-    case finish_reason::length:
-      return "length";
-    case finish_reason::timeout:
-      return "timeout";
-    case finish_reason::cancelled:
-      return "cancelled";
-    case finish_reason::error:
-      return "error";
-  }
-  return "error";
-}
-
 void write_finish(json_writer& out, const std::optional<finish>& end) {
   out.key("finish_reason");
   if (end) {
-    out.string(finish_name(end->reason));
+    out.string(name_of(end->reason));
   } else {
     out.null();
   }

@@ -19,7 +19,6 @@ struct token_texts {
   std::function<std::string(std::span<const token_id>)> decode;  ///< valid UTF-8
 };
 
-std::string_view finish_name(finish_reason reason);
 /// `finish_reason` and `stop_reason`; null while the choice goes on.
 void write_finish(json_writer& out, const std::optional<finish>& end);
 void write_tokens(json_writer& out, std::span<const token_id> tokens);
