@@ -34,11 +34,13 @@ draft_outcome::entry ngram_source::take(const proposal& wanted, ticket* drafts) 
   entry.known_rows = state.index.size();
   if (wanted.k > 0 && drafts) {
     TANDEM_ASSERT(wanted.ticket_row >= 0 && wanted.k <= limits::kMaxDraftTokens);
-    auto tokens = state.index.propose(wanted.k);
+    const auto found = state.index.find();
+    const evidence_class evidence = evidence_of_match(found.length);
+    auto tokens = state.index.continue_from(found, std::min<std::int32_t>(wanted.k, wanted.most[evidence]));
     entry.draft_rows = std::max<std::int32_t>(0, static_cast<std::int32_t>(tokens.size()) - 1);
     // Only an open ticket may be written: a stream may be reading a sealed one.
     if (drafts->current() == ticket::state::open)
-      drafts->fill(static_cast<std::size_t>(wanted.ticket_row)).tokens = std::move(tokens);
+      drafts->fill(static_cast<std::size_t>(wanted.ticket_row)) = {std::move(tokens), {}, evidence};
   }
   return entry;
 }

@@ -32,7 +32,7 @@ struct runtime_options {
   std::size_t max_queued_tokens = 0;        ///< 0: limits::kMaxQueuedTokens
   std::uint64_t seed = 0;                   ///< from which seeds of requests without one are drawn
   acceptance_rule rule = acceptance_rule::coupled;
-  fixed_policy::options speculation;
+  speculation_settings speculation;
   bool ngram_drafter = true;                ///< spawned even when not the default method: requests may ask for it
   std::int32_t prompt_lookup_min = 2;
   std::int32_t prompt_lookup_max = 5;

@@ -91,7 +91,7 @@ auto decide(self_pointer self) {
 }
 
 void take_options(scheduler_state& state, scheduler_shell_options& options) {
-  auto policy = std::make_unique<fixed_policy>(options.speculation);
+  auto policy = make_policy(options.speculation);
   state.decider = std::make_unique<scheduler>(std::move(options.scheduling), std::move(policy));
   state.counters = std::move(options.counters);
   state.check_always = options.check_always;

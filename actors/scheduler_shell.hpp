@@ -12,7 +12,7 @@ namespace tandem {
 
 struct scheduler_shell_options {
   scheduler_options scheduling;
-  fixed_policy::options speculation;
+  speculation_settings speculation;
   std::shared_ptr<live_counters> counters;
   bool check_always = false;  ///< all invariants after every message (tests)
 };

@@ -22,6 +22,8 @@ inline constexpr std::int32_t kMinPrefillShareDivisor = 4;   // prefill gets at 
 // --- core: speculation ------------------------------------------------------------------------------------------
 inline constexpr std::int32_t kMaxDraftTokens = 16;          // k of one sequence and step
 inline constexpr std::int32_t kMaxNgram = 16;                // upper bound of prompt_lookup_max
+inline constexpr std::int32_t kMaxMatchTokens = 32;          // a repetition is measured up to this length
+inline constexpr std::int32_t kRowsWithoutGain = 16;         // the search for a better k looks this many rows ahead
 
 // --- core: sampling and stopping --------------------------------------------------------------------------------
 inline constexpr std::size_t kMaxStopStrings = 64;

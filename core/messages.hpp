@@ -188,11 +188,12 @@ struct step_measured {
   double device_seconds = 0;
   struct speculation {
     draft_method method = draft_method::none;
-    std::int32_t k = 0;
-    std::int32_t drafted = 0;
+    std::int32_t k = 0;        ///< asked for
+    std::int32_t drafted = 0;  ///< offered and verified; 0 where the source had nothing
     std::int32_t accepted = 0;
   };
-  std::vector<speculation> speculations;  ///< one per sequence that drafted
+  std::vector<speculation> speculations;  ///< one per sequence for which drafts were asked
+  std::int32_t undrafted = 0;             ///< sequences that decoded with k = 0
 };
 /// streamer → metrics. One per ended sequence and one per delivered burst.
 struct sequence_measured {

@@ -1,6 +1,7 @@
 #pragma once
 /// What a client asks for, in the engine's own words. The network edge and the library translate into this.
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <limits>
@@ -11,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "config/limits.hpp"
 #include "core/ids.hpp"
 
 namespace tandem {
@@ -55,7 +57,7 @@ inline constexpr int kDraftMethods = 3;
 struct speculation_params {
   std::optional<draft_method> method;  ///< absent: the server's default
   std::optional<std::int32_t> k;       ///< num_speculative_tokens; absent: the server's default
-  bool adaptive = true;                ///< false: draft exactly k whenever a full k fits
+  bool adaptive = true;                ///< false: draft exactly k whenever a full k fits; else k is the most
 };
 
 /// Text to encode. Special tokens are recognised only inside `trusted` ranges: what a user typed in a chat message is
@@ -117,6 +119,13 @@ struct token_logprobs {
 
 /// Counts and times of one choice, complete when it ends. Definitions: docs/api.md.
 struct sequence_stats {
+  /// What one draft method did for the sequence.
+  struct drafting {
+    std::int32_t runs = 0;             ///< proposals verified
+    std::int32_t draft_tokens = 0;
+    std::int32_t accepted_tokens = 0;  ///< Σ accepted_at
+    std::array<std::int32_t, limits::kMaxDraftTokens> accepted_at{};  ///< by place in the run
+  };
   std::int32_t prompt_tokens = 0;
   std::int32_t cached_tokens = 0;      ///< prompt tokens served from the prefix cache
   std::int32_t completion_tokens = 0;
@@ -127,6 +136,7 @@ struct sequence_stats {
   double queue_ms = 0;                 ///< submission → first row in a step
   double prefill_ms = 0;               ///< first row → first token
   double decode_ms = 0;                ///< first token → last token
+  std::array<drafting, kDraftMethods> by_method;  ///< by draft_method; sums to draft_tokens and accepted_tokens
 };
 
 }  // namespace tandem

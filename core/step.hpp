@@ -12,6 +12,7 @@
 
 #include "core/ids.hpp"
 #include "core/request.hpp"
+#include "core/speculation/evidence.hpp"
 
 namespace tandem {
 
@@ -94,6 +95,8 @@ struct proposal {
   std::vector<token_id> new_tokens;      ///< known tokens from first_position on; ids a draft model lacks are 0
   std::int32_t k = 0;                    ///< 0: catch up only. k > 0: new_tokens reaches the last known token
   std::int32_t ticket_row = -1;
+  /// Fewer than k where the source itself is not sure enough; rows it leaves empty cost the target nothing.
+  drafts_by_evidence most = same_for_all(limits::kMaxDraftTokens);
 };
 
 /// `propose`: what one draft source does for one step. The slot openings, closings and table deltas are the same facts

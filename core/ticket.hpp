@@ -19,6 +19,7 @@
 
 #include "core/assert.hpp"
 #include "core/ids.hpp"
+#include "core/speculation/evidence.hpp"
 
 namespace tandem {
 
@@ -31,6 +32,7 @@ class ticket {
   struct row {
     std::vector<token_id> tokens;
     std::vector<std::vector<float>> q;
+    evidence_class evidence = kNoOpinion;  ///< the source's own word on `tokens`
   };
 
   explicit ticket(std::size_t rows) : rows_(rows) {}

@@ -9,6 +9,21 @@
 #include "core/ticket.hpp"
 
 namespace tandem {
+namespace {
+
+/// One forward takes in what is new and gives the first drafts; each further one gives one draft to those that want it.
+drafts_seen forwards_of(draft_method method, const draft_work& work) {
+  drafts_seen forwards{.method = method};
+  for (const proposal& wish : work.proposals) {
+    forwards.first_rows += static_cast<std::int32_t>(wish.new_tokens.size());
+    const auto further = static_cast<std::size_t>(std::max(0, wish.k - 1));
+    if (forwards.sequences_at.size() < further) forwards.sequences_at.resize(further);
+    for (std::size_t j = 0; j < further; ++j) ++forwards.sequences_at[j];
+  }
+  return forwards;
+}
+
+}  // namespace
 
 bool scheduler::impl::source_ready(draft_method method) const {
   const source_state& source = sources[static_cast<std::size_t>(method)];
@@ -79,26 +94,48 @@ std::int32_t scheduler::impl::drafts_that_fit(const sequence& seq, draft_method 
   return std::max(0, k);
 }
 
-/// The policy's choice for this sequence, as far as its source can do it now.
-std::int32_t scheduler::impl::draft_wish(sequence& seq, draft_method& method, std::int32_t decoding) {
-  draft_question question;
-  question.wanted = &seq.request->speculation;
-  question.sequences = decoding;
-  for (const draft_method known : options.drafters) {
-    question.available[static_cast<std::size_t>(known)] = source_ready(known);
+draft_question scheduler::impl::question_of(sequence& seq) const {
+  draft_question asked;
+  asked.wanted = &seq.request->speculation;
+  asked.acceptance = &seq.acceptance;
+  asked.decoding = seq.decoding();
+  asked.length = seq.length();
+  asked.output_length = seq.output_length();
+  asked.tokens_left = seq.max_tokens - seq.output_length();
+  for (const draft_method method : options.drafters) {
+    const auto source = static_cast<std::size_t>(method);
+    asked.fits[source] = drafts_that_fit(seq, method);
+    asked.unseen[source] = seq.length() - seq.source(method).known;
   }
-  const draft_choice choice = policy->choose(question);
-  method = choice.method;
-  if (method == draft_method::none || !source_ready(method)) {
-    method = draft_method::none;
-    return 0;
+  return asked;
+}
+
+/// The policy's choices, as far as sources and lengths allow; in the order of `ready`.
+std::vector<draft_choice> scheduler::impl::draft_wishes(const std::vector<sequence*>& ready) {
+  std::vector<draft_question> asked;
+  std::int32_t prefill = 0;
+  asked.reserve(ready.size());
+  for (sequence* seq : ready) {
+    asked.push_back(question_of(*seq));
+    if (!seq->decoding()) prefill = std::min(prefill + seq->pending(), options.max_num_batched_tokens);
   }
-  if (method == draft_method::draft_model && seq.length() > options.draft_context_limit) {
-    method = draft_method::none;
-    return 0;
+  step_question question;
+  question.sequences = asked;
+  question.prefill_rows = prefill;
+  question.row_budget = options.max_num_batched_tokens;
+  for (const draft_method method : options.drafters)
+    question.available[static_cast<std::size_t>(method)] = source_ready(method);
+  std::vector<draft_choice> choices = policy->choose(question);
+  TANDEM_ASSERT(choices.size() == ready.size());
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    draft_choice& choice = choices[i];
+    const bool too_long =
+        choice.method == draft_method::draft_model && ready[i]->length() > options.draft_context_limit;
+    if (choice.method == draft_method::none || !source_ready(choice.method) || too_long) choice = {};
+    const std::int32_t fits = asked[i].decoding ? asked[i].fits[static_cast<std::size_t>(choice.method)] : 0;
+    choice.k = std::min(choice.k, fits);
   }
-  if (!seq.decoding()) return 0;
-  return std::min(choice.k, drafts_that_fit(seq, method));
+  return choices;
 }
 
 /// The source takes in what it has not seen; when that is more than its budget allows, it does not draft yet.
@@ -145,14 +182,12 @@ std::vector<planned_rows> scheduler::impl::plan_rows() {
   const std::vector<sequence*> ready = secure_blocks();
   std::vector<planned_rows> plan;
   std::vector<row_wish> wishes;
-  const auto decoding = static_cast<std::int32_t>(
-      std::count_if(ready.begin(), ready.end(), [](const sequence* seq) { return seq->decoding(); }));
-  for (sequence* seq : ready) {
-    planned_rows part;
-    part.seq = seq;
-    part.drafts = draft_wish(*seq, part.method, decoding);
-    wishes.push_back({seq->pending(), seq->decoding(), part.drafts, seq->last_step});
-    plan.push_back(part);
+  const std::vector<draft_choice> choices = draft_wishes(ready);
+  for (std::size_t i = 0; i < ready.size(); ++i) {
+    sequence* seq = ready[i];
+    const draft_choice& choice = choices[i];
+    plan.push_back({.seq = seq, .method = choice.method, .drafts = choice.k, .most = choice.most});
+    wishes.push_back({seq->pending(), seq->decoding(), choice.k, seq->last_step});
   }
   const std::vector<row_grant> grants = divide_rows(wishes, {options.max_num_batched_tokens, options.chunked_prefill});
   std::int32_t draft_budget = options.max_num_batched_tokens;
@@ -177,6 +212,7 @@ void scheduler::impl::launch(std::vector<planned_rows> plan, time_point now) {
     source_state& source = sources[static_cast<std::size_t>(built.methods[i])];
     source.in_flight = last_step;
     source.drafts = built.proposals[i]->drafts;
+    source.forwards = forwards_of(built.methods[i], *built.proposals[i]);
     out.proposals.push_back({built.proposals[i]});
     out.methods.push_back(built.methods[i]);
   }

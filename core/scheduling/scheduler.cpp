@@ -25,6 +25,33 @@ double seconds(time_point from, time_point to) {
   return std::chrono::duration<double>(to - from).count();
 }
 
+/// What the source itself thought of the drafts it gave for these rows.
+evidence_class evidence_of(const step_work& work, const step_rows& rows) {
+  if (rows.ticket_index < 0) return kNothingOffered;
+  const ticket& source = *work.tickets[static_cast<std::size_t>(rows.ticket_index)];
+  if (source.current() != ticket::state::filled) return kNothingOffered;
+  const ticket::row& offered = source.drafts(static_cast<std::size_t>(rows.ticket_row));
+  const bool nothing = offered.evidence == kNoOpinion && offered.tokens.empty();
+  return nothing ? kNothingOffered : offered.evidence;
+}
+
+step_seen step_seen_of(const step_work& work, const step_outcome& outcome, const std::vector<planned_rows>& plan) {
+  step_seen seen;
+  seen.ticket_wait_seconds = static_cast<double>(outcome.ticket_wait_ns) * 1e-9;
+  seen.seconds = static_cast<double>(outcome.device_ns) * 1e-9 - seen.ticket_wait_seconds;
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    const step_rows& part = work.rows[i];
+    const auto known = static_cast<std::int32_t>(part.tokens.size());
+    const std::int32_t with_logits = (part.yields_token ? 1 : 0) + outcome.slots[i].drafted;
+    seen.decode_rows += with_logits;
+    seen.prefill_rows += known - (part.yields_token ? 1 : 0);
+    const std::int64_t rows = known + outcome.slots[i].drafted;
+    seen.context += rows * (part.first_position + rows);
+    if (work.tickets.size() == 1 && plan[i].drafts > 0) seen.only_source = plan[i].method;
+  }
+  return seen;
+}
+
 void stamp_times(sequence& seq, time_point launched, time_point now, bool yielded) {
   if (!seq.first_row) {
     seq.first_row = launched;
@@ -129,8 +156,26 @@ void scheduler::impl::matched(const prefix_matched& message) {
   run(*seq);
 }
 
+/// What came of the drafts that were asked for; `accepted` of them are committed.
+void scheduler::impl::settle_drafts(const planned_rows& part, const slot_outcome& slot, evidence_class evidence,
+                                    std::int32_t accepted) {
+  if (part.drafts == 0) {
+    totals.undrafted += slot.tokens.empty() ? 0 : 1;
+    return;
+  }
+  totals.speculations.push_back({part.method, part.drafts, slot.drafted, accepted});
+  policy->observe(proposal_seen{part.method, &part.seq->acceptance, evidence, slot.drafted, slot.accepted});
+  if (slot.drafted == 0) return;
+  sequence_stats::drafting& stats = part.seq->stats.by_method[static_cast<std::size_t>(part.method)];
+  ++stats.runs;
+  stats.draft_tokens += slot.drafted;
+  stats.accepted_tokens += accepted;
+  for (std::int32_t j = 0; j < accepted; ++j) ++stats.accepted_at[static_cast<std::size_t>(j)];
+}
+
 /// What the step did for one sequence: commit, publish, and end it when that is what the tokens say.
-void scheduler::impl::settle_row(const planned_rows& part, const slot_outcome& slot, time_point now) {
+void scheduler::impl::settle_row(const planned_rows& part, const slot_outcome& slot, evidence_class evidence,
+                                 time_point now) {
   sequence& seq = *part.seq;
   TANDEM_ASSERT(slot.slot == seq.slot && slot.slot_gen == seq.slot_gen);
   stamp_times(seq, launched, now, !slot.tokens.empty());
@@ -138,11 +183,7 @@ void scheduler::impl::settle_row(const planned_rows& part, const slot_outcome& s
   const std::int32_t accepted_before = seq.stats.accepted_tokens;
   auto entry = commit_outcome(seq, slot, options);
   totals.generated_tokens += static_cast<std::int32_t>(entry.tokens.size());
-  if (slot.drafted > 0) {
-    const std::int32_t accepted = seq.stats.accepted_tokens - accepted_before;
-    totals.speculations.push_back({part.method, part.drafts, slot.drafted, accepted});
-    policy->observe(part.method, slot.drafted, accepted);
-  }
+  settle_drafts(part, slot, evidence, seq.stats.accepted_tokens - accepted_before);
   publish(seq);
   const std::optional<finish_reason> ended = entry.end ? std::optional<finish_reason>(entry.end->reason) : std::nullopt;
   if (ended) entry.stats = seq.stats;
@@ -159,6 +200,7 @@ void scheduler::impl::finish_step(const step_finished& message, time_point now) 
   TANDEM_ASSERT(!outcome.ok || outcome.slots.size() == plan.size());
   if (!out.committed) out.committed.emplace();
   out.committed->step = outcome.step;
+  if (outcome.ok) policy->observe(step_seen_of(*work, outcome, plan));
   for (std::size_t i = 0; i < plan.size(); ++i) {
     sequence& seq = *plan[i].seq;
     seq.in_step = false;
@@ -167,7 +209,7 @@ void scheduler::impl::finish_step(const step_finished& message, time_point now) 
     } else if (seq.end_wanted) {
       end_now(seq, *seq.end_wanted);
     } else {
-      settle_row(plan[i], outcome.slots[i], now);
+      settle_row(plan[i], outcome.slots[i], evidence_of(*work, work->rows[i]), now);
     }
   }
   for (const step_rows& part : work->rows) {
@@ -184,6 +226,10 @@ void scheduler::impl::finish_drafts(const draft_finished& message) {
   if (source.in_flight != outcome.step) return;
   source.in_flight = 0;
   source.drafts = nullptr;
+  if (outcome.ok && message.method == draft_method::draft_model) {
+    source.forwards.seconds = static_cast<double>(outcome.device_ns) * 1e-9;
+    policy->observe(source.forwards);
+  }
   std::unordered_map<slot_id, const draft_outcome::entry*> by_slot;
   if (outcome.ok) {
     for (const auto& entry : outcome.entries) by_slot[entry.slot] = &entry;

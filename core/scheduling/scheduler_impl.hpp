@@ -23,7 +23,8 @@ struct scheduler::impl {
   void cancel(request_id request);
   void matched(const prefix_matched& message);
   void finish_step(const step_finished& message, time_point now);
-  void settle_row(const planned_rows& part, const slot_outcome& slot, time_point now);
+  void settle_row(const planned_rows& part, const slot_outcome& slot, evidence_class evidence, time_point now);
+  void settle_drafts(const planned_rows& part, const slot_outcome& slot, evidence_class evidence, std::int32_t accepted);
   void finish_drafts(const draft_finished& message);
   void change_drafter(const drafter_changed& message);
   void restart_allocator(const allocator_restarted& message);
@@ -52,7 +53,8 @@ struct scheduler::impl {
   std::vector<sequence*> secure_blocks();
   bool cover(sequence& seq, std::int32_t tokens);
   void make_room(const sequence& needy);
-  std::int32_t draft_wish(sequence& seq, draft_method& method, std::int32_t decoding);
+  std::vector<draft_choice> draft_wishes(const std::vector<sequence*>& ready);
+  draft_question question_of(sequence& seq) const;
   std::int32_t drafts_that_fit(const sequence& seq, draft_method method) const;
   void plan_catch_up(planned_rows& part, std::int32_t& draft_budget);
   void resolve_drafts(sequence& seq);
@@ -78,6 +80,7 @@ struct scheduler::impl {
     bool alive = false;
     step_id in_flight = 0;           // its work item under way
     std::shared_ptr<ticket> drafts;  // of that item
+    drafts_seen forwards;            // of that item, but for its seconds
   };
   std::array<source_state, kDraftMethods> sources;
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/messages.hpp"
+#include "core/speculation/acceptance_statistics.hpp"
 #include "core/stop_rules.hpp"
 
 namespace tandem {
@@ -63,6 +64,7 @@ struct sequence {
   std::int32_t published = 0;        ///< leading blocks that are findable
   std::int32_t published_draft = 0;  ///< of them with a valid draft page
   std::array<source_view, kDraftMethods> sources;
+  sequence_acceptance acceptance;
 
   bool in_step = false;  ///< has rows in the step in flight
   step_id last_step = 0;

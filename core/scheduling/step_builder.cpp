@@ -73,6 +73,7 @@ proposal proposal_of(const planned_rows& part, const source_view& source, const 
   wish.new_tokens = slice(seq.known, source.known, part.catch_up);
   make_readable(wish.new_tokens, part, options);
   wish.k = part.drafts;
+  wish.most = part.most;
   return wish;
 }
 

@@ -19,6 +19,7 @@ struct planned_rows {
   draft_method method = draft_method::none;  ///< source that takes part, also when it only catches up
   std::int32_t drafts = 0;                   ///< k
   std::int32_t catch_up = 0;                 ///< known tokens the source takes in
+  drafts_by_evidence most{};                 ///< within k
 };
 
 /// Slots whose life ended since a stream was last told; by stream: the target's, then each draft source's.

@@ -52,17 +52,16 @@ bool ngram_index::repeats(std::int32_t length, std::int32_t end) const {
   return std::equal(history_.end() - length, history_.end(), history_.begin() + (end - length));
 }
 
-std::vector<token_id> ngram_index::continue_from(std::int32_t end, std::int32_t k) const {
-  const std::int32_t period = size() - end;
-  std::vector<token_id> proposal;
-  proposal.reserve(static_cast<std::size_t>(k));
-  for (std::int32_t i = 0; i < k; ++i) proposal.push_back(history_[static_cast<std::size_t>(end + i % period)]);
-  return proposal;
+std::int32_t ngram_index::length_of(std::int32_t end) const {
+  const std::int32_t most = std::min(end, limits::kMaxMatchTokens);
+  std::int32_t length = 0;
+  while (length < most && history_[static_cast<std::size_t>(size() - 1 - length)] ==
+                              history_[static_cast<std::size_t>(end - 1 - length)])
+    ++length;
+  return length;
 }
 
-std::vector<token_id> ngram_index::propose(std::int32_t k) const {
-  TANDEM_ASSERT(k <= limits::kMaxDraftTokens);
-  if (k <= 0) return {};
+ngram_index::repetition ngram_index::find() const {
   std::int32_t longest_end = -1;
   tail_hash hash;
   for (std::int32_t length = 1; length <= std::min(max_, size()); ++length) {
@@ -75,7 +74,22 @@ std::vector<token_id> ngram_index::propose(std::int32_t k) const {
     if (end >= length && repeats(length, end)) longest_end = end;
   }
   if (longest_end < 0) return {};
-  return continue_from(longest_end, k);
+  return {longest_end, length_of(longest_end)};
+}
+
+std::vector<token_id> ngram_index::continue_from(repetition found, std::int32_t k) const {
+  TANDEM_ASSERT(k <= limits::kMaxDraftTokens);
+  if (k <= 0 || found.length == 0) return {};
+  TANDEM_ASSERT(0 < found.end && found.end < size());
+  const std::int32_t period = size() - found.end;
+  std::vector<token_id> proposal;
+  proposal.reserve(static_cast<std::size_t>(k));
+  for (std::int32_t i = 0; i < k; ++i) proposal.push_back(history_[static_cast<std::size_t>(found.end + i % period)]);
+  return proposal;
+}
+
+std::vector<token_id> ngram_index::propose(std::int32_t k) const {
+  return continue_from(find(), k);
 }
 
 }  // namespace tandem

@@ -17,16 +17,24 @@ class ngram_index {
   ngram_index(std::int32_t min_ngram, std::int32_t max_ngram);
 
   void append(std::span<const token_id> tokens);
-  /// Up to k tokens that followed the most recent earlier occurrence of the longest tail n-gram (max first, then
-  /// shorter, down to min); empty when no tail repeats. Tokens are compared on a hash match. When the occurrence is so
-  /// recent that fewer than k tokens follow it, the text repeats with that period, and so does the proposal.
+  struct repetition {
+    std::int32_t end = -1;    ///< position behind the earlier occurrence
+    std::int32_t length = 0;  ///< tokens that repeat, measured up to limits::kMaxMatchTokens; 0: no tail repeats
+  };
+  /// The most recent earlier occurrence of the longest tail n-gram (max first, then shorter, down to min). Tokens are
+  /// compared on a hash match.
+  repetition find() const;
+  /// The k tokens that followed it. When it is so recent that fewer follow, the text repeats with that period, and so
+  /// does the proposal.
+  std::vector<token_id> continue_from(repetition found, std::int32_t k) const;
+  /// Both at once; empty when no tail repeats.
   std::vector<token_id> propose(std::int32_t k) const;
   std::int32_t size() const { return static_cast<std::int32_t>(history_.size()); }
 
  private:
   void note_ends_at(std::int32_t end);
   bool repeats(std::int32_t length, std::int32_t end) const;
-  std::vector<token_id> continue_from(std::int32_t end, std::int32_t k) const;
+  std::int32_t length_of(std::int32_t end) const;
 
   std::int32_t min_;
   std::int32_t max_;

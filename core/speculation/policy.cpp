@@ -2,31 +2,34 @@
 
 #include <algorithm>
 
-#include "config/limits.hpp"
+#include "core/speculation/adaptive_policy.hpp"
 
 namespace tandem {
-namespace {
 
-bool is_available(const draft_question& question, draft_method method) {
-  return method == draft_method::none || question.available[static_cast<std::size_t>(method)];
+draft_choice fixed_choice(const speculation_settings& settings, const speculation_params* wanted,
+                          const per_method<bool>& available, std::int32_t decoding) {
+  if (settings.disable_by_batch_size && decoding > *settings.disable_by_batch_size) return {};
+  const draft_method method = wanted != nullptr ? wanted->method.value_or(settings.method) : settings.method;
+  const std::int32_t asked = wanted != nullptr ? wanted->k.value_or(settings.k) : settings.k;
+  const std::int32_t k = std::clamp(asked, 0, limits::kMaxDraftTokens);
+  const bool can = method != draft_method::none && available[static_cast<std::size_t>(method)];
+  if (!can || k == 0) return {};
+  return {method, k, same_for_all(k)};
 }
 
-// The request's wish, else what the server is configured for; nothing while that source cannot serve. Never another
-// source than the wished one: a request that names a method learns what that method does.
-draft_method method_for(const draft_question& question, draft_method configured) {
-  const draft_method wished = question.wanted != nullptr ? question.wanted->method.value_or(configured) : configured;
-  return is_available(question, wished) ? wished : draft_method::none;
+std::vector<draft_choice> fixed_policy::choose(const step_question& question) {
+  const auto decoding = static_cast<std::int32_t>(
+      std::count_if(question.sequences.begin(), question.sequences.end(), [](const auto& s) { return s.decoding; }));
+  std::vector<draft_choice> choices;
+  choices.reserve(question.sequences.size());
+  for (const draft_question& asked : question.sequences)
+    choices.push_back(fixed_choice(settings_, asked.wanted, question.available, decoding));
+  return choices;
 }
 
-}  // namespace
-
-draft_choice fixed_policy::choose(const draft_question& question) const {
-  if (options_.disable_by_batch_size && question.sequences > *options_.disable_by_batch_size) return {};
-  const draft_method method = method_for(question, options_.method);
-  const std::int32_t wanted = question.wanted != nullptr ? question.wanted->k.value_or(options_.k) : options_.k;
-  const std::int32_t k = std::clamp(wanted, 0, limits::kMaxDraftTokens);
-  if (method == draft_method::none || k == 0) return {};
-  return {method, k};
+std::unique_ptr<speculation_policy> make_policy(const speculation_settings& settings) {
+  if (settings.adaptive) return std::make_unique<adaptive_policy>(settings);
+  return std::make_unique<fixed_policy>(settings);
 }
 
 }  // namespace tandem

@@ -1,0 +1,119 @@
+#include "core/speculation/acceptance_statistics.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace tandem {
+namespace {
+
+constexpr double kSourceMemory = 0.99;     // per proposal: about the last hundred of a class
+constexpr double kSequenceMemory = 0.85;   // about the last seven
+constexpr double kClassPriorTrials = 8;
+constexpr double kPlacePriorTrials = 6;
+constexpr double kSequencePriorTrials = 5;
+constexpr double kOfferPriorAnswers = 3;
+constexpr double kSourceOfferPriorAnswers = 4;
+constexpr double kUnaskedSteps = 32;  // after about so many steps unasked, a sequence's answers are old news
+constexpr double kLeast = 0.02;
+constexpr double kMost = 0.99;
+
+// What is believed before anything was seen; a long repetition is rarely chance.
+constexpr std::array<double, kEvidenceClasses> kMatchPrior{0, 0.35, 0.5, 0.65, 0.8, 0.9};
+constexpr std::array<double, kEvidenceClasses> kMatchOffers{0.6, 0.2, 0.08, 0.05, 0.04, 0.03};
+constexpr double kModelPrior = 0.65;
+
+double odds(double probability) {
+  return probability / (1 - probability);
+}
+
+double bounded(double probability) {
+  return std::clamp(probability, kLeast, kMost);
+}
+
+/// How much a sequence's own past still counts: 1 right after it was asked.
+double freshness(const sequence_record& record) {
+  return kUnaskedSteps / (kUnaskedSteps + record.steps_unasked);
+}
+
+double factor_on_odds(const sequence_record& record) {
+  if (record.tried <= 0) return 1;
+  const double foretold = bounded(record.foretold / record.tried);
+  const double fresh = freshness(record);
+  const double reached = bounded((fresh * record.accepted + kSequencePriorTrials * foretold) /
+                                 (fresh * record.tried + kSequencePriorTrials));
+  return odds(reached) / odds(foretold);
+}
+
+}  // namespace
+
+acceptance_statistics::acceptance_statistics(draft_method source) {
+  const bool by_match = source == draft_method::ngram;
+  for (std::size_t c = 0; c < kEvidenceClasses; ++c) {
+    classes_[c].prior = by_match ? kMatchPrior[c] : kModelPrior;
+    prior_offers_[c] = by_match ? kMatchOffers[c] : (c == kNoOpinion ? 1.0 : 0.0);
+  }
+}
+
+double acceptance_statistics::given_before(const class_counts& of, std::size_t place) const {
+  const double average = (of.all.accepted + kClassPriorTrials * of.prior) / (of.all.tried + kClassPriorTrials);
+  const counts& here = of.at[place];
+  return bounded((here.accepted + kPlacePriorTrials * average) / (here.tried + kPlacePriorTrials));
+}
+
+survival acceptance_statistics::expect(const sequence_record* record, evidence_class evidence) const {
+  const class_counts& of = classes_[evidence];
+  const double factor = record == nullptr ? 1 : factor_on_odds(*record);
+  survival all{};
+  double so_far = 1;
+  for (std::size_t place = 0; place < all.size(); ++place) {
+    const double shifted = factor * odds(given_before(of, place));
+    so_far *= shifted / (1 + shifted);
+    all[place] = so_far;
+  }
+  return all;
+}
+
+evidence_shares acceptance_statistics::offers(const sequence_record* record) const {
+  const double seen = std::accumulate(offers_.begin(), offers_.end(), 0.0);
+  evidence_shares shares{};
+  for (std::size_t c = 0; c < shares.size(); ++c)
+    shares[c] = (offers_[c] + kSourceOfferPriorAnswers * prior_offers_[c]) / (seen + kSourceOfferPriorAnswers);
+  if (record == nullptr) return shares;
+  const double fresh = freshness(*record);
+  const double own = fresh * std::accumulate(record->offers.begin(), record->offers.end(), 0.0);
+  for (std::size_t c = 0; c < shares.size(); ++c)
+    shares[c] = (fresh * record->offers[c] + kOfferPriorAnswers * shares[c]) / (own + kOfferPriorAnswers);
+  return shares;
+}
+
+void acceptance_statistics::observe(const proposal_seen& seen) {
+  const evidence_class evidence = seen.evidence;
+  for (double& count : offers_) count *= kSourceMemory;
+  offers_[evidence] += 1;
+  class_counts& of = classes_[evidence];
+  const auto drafted = static_cast<std::size_t>(std::clamp(seen.drafted, 0, limits::kMaxDraftTokens));
+  const auto accepted = static_cast<std::size_t>(std::clamp(seen.accepted, 0, seen.drafted));
+  const std::size_t tried = std::min(drafted, accepted + 1);
+  double foretold = 0;
+  for (std::size_t place = 0; place < tried; ++place) foretold += given_before(of, place);
+  if (seen.acceptance != nullptr) {
+    sequence_record& record = seen.acceptance->by_method[static_cast<std::size_t>(seen.method)];
+    for (double& count : record.offers) count *= kSequenceMemory;
+    record.offers[evidence] += 1;
+    if (tried > 0) {
+      record.tried = kSequenceMemory * record.tried + static_cast<double>(tried);
+      record.accepted = kSequenceMemory * record.accepted + static_cast<double>(accepted);
+      record.foretold = kSequenceMemory * record.foretold + foretold;
+    }
+  }
+  if (tried == 0) return;
+  of.all = {kSourceMemory * of.all.tried + static_cast<double>(tried),
+            kSourceMemory * of.all.accepted + static_cast<double>(accepted)};
+  for (std::size_t place = 0; place < of.at.size(); ++place) {
+    counts& here = of.at[place];
+    here = {kSourceMemory * here.tried + (place < tried ? 1 : 0),
+            kSourceMemory * here.accepted + (place < accepted ? 1 : 0)};
+  }
+}
+
+}  // namespace tandem

@@ -1,0 +1,266 @@
+#include "core/speculation/adaptive_policy.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace tandem {
+namespace {
+
+constexpr double kExplorationShare = 0.01;       // of all step time
+constexpr double kMostSavedSteps = 8;            // step times that can be saved up for exploration
+constexpr double kLeastAdvantage = 1.015;        // over plain decoding, before drafting is believed to pay
+constexpr double kBenefitOfDoubt = 1;            // plain decoding gets that much of what the costs may be wrong by
+constexpr std::int32_t kProbeAfterSteps = 16;    // a sequence is probed only when a source was idle for it that long
+constexpr std::int32_t kProbeModelDrafts = 2;
+constexpr std::int32_t kProbeMatchDrafts = 4;
+constexpr double kKnownPlainSteps = 0.5;         // weight of the plain step's bucket below which it is tried again
+constexpr std::int32_t kSteadyUnseen = 4;        // tokens; a source that lacks more has to catch up first
+constexpr std::int32_t kHopedForTokens = 64;     // a sequence is expected to go on for that long, or as long as it has
+constexpr double kMostStepsOfUse = 64;           // over which a catch-up is spread at most
+
+constexpr std::array kSources{draft_method::ngram, draft_method::draft_model};
+
+constexpr std::size_t index(draft_method method) {
+  return static_cast<std::size_t>(method);
+}
+
+bool leaves_no_choice(const speculation_params* wanted) {
+  return wanted != nullptr && (wanted->method == draft_method::none || !wanted->adaptive);
+}
+
+std::int32_t count_decoding(const step_question& question) {
+  return static_cast<std::int32_t>(std::count_if(question.sequences.begin(), question.sequences.end(),
+                                                 [](const draft_question& asked) { return asked.decoding; }));
+}
+
+}  // namespace
+
+adaptive_policy::adaptive_policy(speculation_settings settings)
+    : settings_(settings),
+      statistics_{acceptance_statistics(draft_method::none), acceptance_statistics(draft_method::ngram),
+                  acceptance_statistics(draft_method::draft_model)} {}
+
+std::optional<draft_option> adaptive_policy::option_of(const draft_question& asked, draft_method method,
+                                                       std::int32_t most) const {
+  draft_option option;
+  option.method = method;
+  option.most = std::min(most, asked.fits[index(method)]);
+  if (option.most <= 0) return std::nullopt;
+  const acceptance_statistics& statistics = statistics_[index(method)];
+  const sequence_record* record = asked.acceptance ? &asked.acceptance->by_method[index(method)] : nullptr;
+  option.offers = statistics.offers(record);
+  for (evidence_class c = 1; c < kEvidenceClasses; ++c) {
+    if (option.offers[c] > 0) option.accepted[c] = statistics.expect(record, c);
+  }
+  if (method != draft_method::draft_model) return option;
+  const std::int32_t unseen = asked.unseen[index(method)];
+  option.first_rows = std::clamp(unseen, 1, kSteadyUnseen);
+  if (unseen > kSteadyUnseen) {
+    const std::int32_t hoped_for = std::min(asked.tokens_left, std::max(kHopedForTokens, asked.output_length));
+    option.once_seconds = costs_.forward_seconds(unseen) / std::clamp(hoped_for / 2.0, 1.0, kMostStepsOfUse);
+  }
+  return option;
+}
+
+adaptive_policy::outlook adaptive_policy::outlook_of(const draft_question& asked, const step_question& question,
+                                                     std::int32_t decoding) const {
+  outlook out;
+  const bool too_many = settings_.disable_by_batch_size && decoding > *settings_.disable_by_batch_size;
+  if (leaves_no_choice(asked.wanted) || too_many) {
+    speculation_settings settings = settings_;
+    settings.k = std::min(settings.k, limits::kDefaultDraftTokens);
+    out.fixed = fixed_choice(settings, asked.wanted, question.available, decoding);
+    out.fixed->k = std::min(out.fixed->k, asked.fits[index(out.fixed->method)]);
+    return out;
+  }
+  if (!asked.decoding) {
+    out.fixed.emplace();
+    return out;
+  }
+  const std::int32_t most = asked.wanted != nullptr ? asked.wanted->k.value_or(settings_.k) : settings_.k;
+  for (const draft_method method : kSources) {
+    if (!question.available[index(method)]) continue;
+    const bool named = asked.wanted != nullptr && asked.wanted->method.has_value();
+    const bool allowed = named ? *asked.wanted->method == method : settings_.any_method || settings_.method == method;
+    if (allowed) out.options[index(method)] = option_of(asked, method, most);
+  }
+  return out;
+}
+
+step_base adaptive_policy::base_of(const step_question& question, const std::vector<outlook>& outlooks) const {
+  step_base base;
+  std::int64_t context = 0;
+  for (std::size_t i = 0; i < outlooks.size(); ++i) {
+    const draft_question& asked = question.sequences[i];
+    if (!asked.decoding) continue;
+    context += asked.length;
+    base.rows += 1;
+    base.tokens += 1;
+    if (!outlooks[i].fixed || outlooks[i].fixed->k == 0) continue;
+    base.rows += outlooks[i].fixed->k;
+    const survival accepted = statistics_[index(outlooks[i].fixed->method)].expect(nullptr, kNoOpinion);
+    for (std::int32_t j = 0; j < outlooks[i].fixed->k; ++j) base.tokens += accepted[static_cast<std::size_t>(j)];
+  }
+  base.context = base.rows > 0 ? static_cast<double>(context) / base.rows : 0;
+  if (question.prefill_rows > 0) base.least_row_seconds = costs_.prefill_row_seconds();
+  base.most_rows = std::max(0, question.row_budget - static_cast<std::int32_t>(base.rows));
+  return base;
+}
+
+adaptive_policy::step_plan adaptive_policy::plan_with(const step_base& base, const std::vector<outlook>& outlooks,
+                                                      std::vector<draft_method> methods) const {
+  std::vector<const draft_option*> options(outlooks.size(), nullptr);
+  for (std::size_t i = 0; i < outlooks.size(); ++i) {
+    const auto& option = outlooks[i].options[index(methods[i])];
+    if (option) options[i] = &*option;
+  }
+  return {std::move(methods), search_drafts(costs_, base, options)};
+}
+
+/// Expected tokens gained, less what the time for them is worth, when this sequence alone drafts.
+double adaptive_policy::worth_alone(const step_base& base, const draft_option& option, double tokens_per_second) const {
+  const std::vector<const draft_option*> alone{&option};
+  const drafts_found found = search_drafts(costs_, base, alone);
+  return found.tokens - base.tokens - tokens_per_second * (found.seconds - costs_.step_seconds(base.rows));
+}
+
+std::vector<draft_method> adaptive_policy::best_alone(const step_base& base, const std::vector<outlook>& outlooks,
+                                                      double tokens_per_second) const {
+  std::vector<draft_method> methods(outlooks.size(), draft_method::none);
+  for (std::size_t i = 0; i < outlooks.size(); ++i) {
+    double best = 0;
+    for (const draft_method method : kSources) {
+      const auto& option = outlooks[i].options[index(method)];
+      const double worth = option ? worth_alone(base, *option, tokens_per_second) : 0;
+      if (worth <= best) continue;
+      best = worth;
+      methods[i] = method;
+    }
+  }
+  return methods;
+}
+
+/// All sequences with one source, all with the other, each with its own best: whichever gives most.
+adaptive_policy::step_plan adaptive_policy::best_plan(const step_base& base,
+                                                      const std::vector<outlook>& outlooks) const {
+  std::optional<step_plan> best;
+  bool several = false;
+  for (const draft_method method : kSources) {
+    const bool offered = std::any_of(outlooks.begin(), outlooks.end(),
+                                     [&](const outlook& o) { return o.options[index(method)].has_value(); });
+    if (!offered) continue;
+    step_plan plan = plan_with(base, outlooks, std::vector<draft_method>(outlooks.size(), method));
+    several = best.has_value();
+    if (!best || plan.found.tokens_per_second() > best->found.tokens_per_second()) best = std::move(plan);
+  }
+  if (!best) return plan_with(base, outlooks, std::vector<draft_method>(outlooks.size(), draft_method::none));
+  if (!several || outlooks.size() == 1) return std::move(*best);
+  step_plan mixed = plan_with(base, outlooks, best_alone(base, outlooks, best->found.tokens_per_second()));
+  return mixed.found.tokens_per_second() > best->found.tokens_per_second() ? std::move(mixed) : std::move(*best);
+}
+
+bool adaptive_policy::pays(const step_base& base, const step_plan& plan) const {
+  const double plain = base.tokens / costs_.step_seconds(base.rows);
+  const double advantage = kLeastAdvantage + kBenefitOfDoubt * costs_.doubt_at(plan.found.rows);
+  return plan.found.tokens_per_second() > advantage * plain;
+}
+
+/// What plain decoding costs must be known, or nothing can be said about drafts.
+bool adaptive_policy::wants_plain_step(const step_base& base, const step_plan& plan) {
+  if (!costs_.knows_steps()) return true;
+  if (costs_.steps_seen_at(base.rows) >= kKnownPlainSteps) return false;
+  const double plain_seconds = costs_.step_seconds(base.rows);
+  const double lost = plain_seconds - base.tokens / plan.found.tokens_per_second();
+  if (savings_seconds_ < lost) return false;
+  savings_seconds_ -= std::max(0.0, lost);
+  return true;
+}
+
+/// All that a probe may cost if nothing of it is accepted.
+double adaptive_policy::probe_seconds(const draft_question& asked, const step_base& base, const draft_option& option,
+                                      std::int32_t drafts) const {
+  const double rows = costs_.step_seconds(base.rows + drafts) - costs_.step_seconds(base.rows);
+  const double wider = std::max(rows, drafts * base.least_row_seconds);
+  if (option.method != draft_method::draft_model) return wider + costs_.asking_seconds(option.method);
+  return wider + costs_.forward_seconds(std::max(1, asked.unseen[index(option.method)])) +
+         (drafts - 1) * costs_.forward_seconds(1);
+}
+
+/// At most one sequence a step drafts although it is not expected to pay: the one for which the source was idle longest
+/// among those for which the savings suffice.
+void adaptive_policy::probe(const step_question& question, const step_base& base, const std::vector<outlook>& outlooks,
+                            const step_plan& plan, std::vector<draft_choice>& choices) {
+  std::size_t chosen = choices.size();
+  draft_choice probe;
+  double price = 0;
+  std::int32_t longest = kProbeAfterSteps - 1;
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    const draft_question& asked = question.sequences[i];
+    if (asked.acceptance == nullptr) continue;
+    for (const draft_method method : kSources) {
+      const auto& option = outlooks[i].options[index(method)];
+      if (!option || choices[i].method == method) continue;
+      const std::int32_t idle = asked.acceptance->by_method[index(method)].steps_unasked;
+      if (idle <= longest) continue;
+      const std::int32_t usual = method == draft_method::draft_model ? kProbeModelDrafts : kProbeMatchDrafts;
+      const std::int32_t drafts = std::min(usual, option->most);
+      const double forgone = choices[i].k > 0 ? plan.found.gain[i] / plan.found.tokens_per_second() : 0;
+      const double seconds = forgone + probe_seconds(asked, base, *option, drafts);
+      if (seconds > savings_seconds_) continue;
+      longest = idle;
+      chosen = i;
+      price = seconds;
+      probe = {method, drafts, same_for_all(drafts)};
+    }
+  }
+  if (chosen == choices.size()) return;
+  choices[chosen] = probe;
+  savings_seconds_ -= price;
+}
+
+void adaptive_policy::note_who_was_asked(const step_question& question, const std::vector<draft_choice>& choices) {
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    const draft_question& asked = question.sequences[i];
+    if (!asked.decoding || asked.acceptance == nullptr) continue;
+    for (const draft_method method : kSources) {
+      std::int32_t& unasked = asked.acceptance->by_method[index(method)].steps_unasked;
+      unasked = choices[i].method == method && choices[i].k > 0 ? 0 : std::min(unasked + 1, 1 << 20);
+    }
+  }
+}
+
+std::vector<draft_choice> adaptive_policy::choose(const step_question& question) {
+  std::vector<draft_choice> choices(question.sequences.size());
+  const std::int32_t decoding = count_decoding(question);
+  std::vector<outlook> outlooks;
+  outlooks.reserve(choices.size());
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    outlooks.push_back(outlook_of(question.sequences[i], question, decoding));
+    if (outlooks[i].fixed) choices[i] = *outlooks[i].fixed;
+  }
+  if (decoding == 0) return choices;
+  const step_base base = base_of(question, outlooks);
+  const step_plan plan = best_plan(base, outlooks);
+  if (pays(base, plan) && !wants_plain_step(base, plan)) {
+    for (std::size_t i = 0; i < choices.size(); ++i) {
+      if (outlooks[i].fixed) continue;
+      const auto& most = plan.found.drafts[i];
+      const std::int32_t k = *std::max_element(most.begin(), most.end());
+      if (k > 0) choices[i] = {plan.methods[i], k, most};
+    }
+  }
+  probe(question, base, outlooks, plan, choices);
+  note_who_was_asked(question, choices);
+  return choices;
+}
+
+void adaptive_policy::observe(const proposal_seen& seen) {
+  statistics_[index(seen.method)].observe(seen);
+}
+
+void adaptive_policy::observe(const step_seen& seen) {
+  costs_.observe(seen);
+  savings_seconds_ = std::min(savings_seconds_ + kExplorationShare * seen.seconds, kMostSavedSteps * seen.seconds);
+}
+
+}  // namespace tandem

@@ -1,0 +1,61 @@
+#include "core/speculation/cost_model.hpp"
+
+#include <algorithm>
+
+namespace tandem {
+namespace {
+
+constexpr double kPriorDraftShare = 0.3;        // a draft model's forward, of the target's
+constexpr std::int32_t kTellingPrefillRows = 8;  // fewer say little about what a prompt's row costs
+constexpr double kPrefillRate = 0.2;
+constexpr double kAskingRate = 0.1;
+constexpr double kSlowestWaitTaken = 4;         // times what was usual
+
+}  // namespace
+
+void cost_model::observe(const step_seen& step) {
+  if (step.prefill_rows == 0) {
+    target_.observe(step.decode_rows, step.seconds, static_cast<double>(step.context));
+  } else if (step.prefill_rows >= kTellingPrefillRows && target_.has_seen_anything()) {
+    const double rest = std::max(0.0, step.seconds - step_seconds(step.decode_rows));
+    const double each = rest / step.prefill_rows;
+    prefill_row_ += (prefill_row_ == 0 ? 1 : kPrefillRate) * (each - prefill_row_);
+  }
+  if (step.only_source == draft_method::none) return;
+  const auto source = static_cast<std::size_t>(step.only_source);
+  double& usual = asking_[source];
+  if (!asked_[source]) {
+    usual = step.ticket_wait_seconds;
+    asked_[source] = true;
+    return;
+  }
+  const double taken = usual > 0 ? std::min(step.ticket_wait_seconds, kSlowestWaitTaken * usual) : step.ticket_wait_seconds;
+  usual += kAskingRate * (taken - usual);
+}
+
+double cost_model::forward_seconds(double rows) const {
+  if (draft_.has_seen_anything()) return draft_.seconds(rows);
+  return kPriorDraftShare * target_.seconds(rows);
+}
+
+double cost_model::drafts_seconds(const drafts_seen& drafts) const {
+  double sum = forward_seconds(drafts.first_rows);
+  for (const std::int32_t sequences : drafts.sequences_at) sum += forward_seconds(sequences);
+  return sum;
+}
+
+/// The item's seconds are shared out over its forwards as the curve so far has them.
+void cost_model::observe(const drafts_seen& drafts) {
+  const double predicted = drafts_seconds(drafts);
+  if (!(drafts.seconds > 0) || !(predicted > 0)) return;
+  const double surprise = drafts.seconds / predicted;
+  struct forward {
+    std::int32_t rows;
+    double seconds;
+  };
+  std::vector<forward> forwards{{drafts.first_rows, forward_seconds(drafts.first_rows)}};
+  for (const std::int32_t sequences : drafts.sequences_at) forwards.push_back({sequences, forward_seconds(sequences)});
+  for (const forward& each : forwards) draft_.observe(each.rows, each.seconds * surprise);
+}
+
+}  // namespace tandem
