@@ -95,7 +95,7 @@ struct metrics_registry::impl {
   void record(const step_measured::speculation& one) {
     const auto& out = speculation[static_cast<std::size_t>(one.method)];
     if (!out.drafts) return;
-    out.drafts->Increment();
+    if (one.drafted > 0) out.drafts->Increment();
     out.draft_tokens->Increment(one.drafted);
     out.accepted_tokens->Increment(one.accepted);
     out.k->Observe(one.k);
@@ -127,6 +127,7 @@ struct metrics_registry::impl {
   Family<Counter>& accepted_per_position =
       counters("spec_decode_num_accepted_tokens_per_pos_total", "Draft tokens accepted, by place in the run.");
   Family<Histogram>& speculation_k = histograms("speculation_k", "Drafts asked for, per run.");
+  Histogram& no_drafts = speculation_k.Add(with("method", "none"), kDrafts);
   Family<Histogram>& step_durations = histograms("step_duration_seconds", "Wall time of a step.");
   Histogram& step_prefill = step_durations.Add(with("kind", "prefill"), kStepSeconds);
   Histogram& step_decode = step_durations.Add(with("kind", "decode"), kStepSeconds);
@@ -169,6 +170,7 @@ void metrics_registry::record(const step_measured& step) {
   all.prefix_queries.Increment(step.prefix_queried_tokens);
   all.prefix_hits.Increment(step.prefix_hit_tokens);
   for (const auto& one : step.speculations) all.record(one);
+  for (std::int32_t i = 0; i < step.undrafted; ++i) all.no_drafts.Observe(0);
   if (step.rows == 0) return;
   all.iteration_tokens.Observe(step.rows);
   auto& kind = step.prompt_tokens == 0           ? all.step_decode

@@ -1,6 +1,7 @@
 #include "app/answer_json.hpp"
 
 #include "core/finish_names.hpp"
+#include "core/speculation/method_names.hpp"
 #include "engine/public_types.hpp"
 
 namespace tandem::app {
@@ -50,6 +51,7 @@ sequence_stats total_stats(const engine::collected_answer& answer) {
     total.draft_tokens += stats.draft_tokens;
     total.accepted_tokens += stats.accepted_tokens;
     total.preemptions += stats.preemptions;
+    total.add_drafting(stats);
     total.queue_ms = std::max(total.queue_ms, stats.queue_ms);
     total.prefill_ms = std::max(total.prefill_ms, stats.prefill_ms);
     total.decode_ms = std::max(total.decode_ms, stats.decode_ms);
@@ -67,6 +69,21 @@ json usage_to_json(const sequence_stats& stats) {
             {"rejected_prediction_tokens", stats.draft_tokens - stats.accepted_tokens}}}};
 }
 
+json drafting_to_json(const sequence_stats& stats) {
+  json methods = json::object();
+  for (std::size_t i = 0; i < kDraftMethodNames.size(); ++i) {
+    const sequence_stats::drafting& drafting = stats.by_method[i];
+    if (drafting.runs == 0) continue;
+    const std::vector<std::int32_t> accepted_at(drafting.accepted_at.begin(),
+                                                drafting.accepted_at.begin() + drafting.longest());
+    methods[std::string(kDraftMethodNames[i])] = {{"runs", drafting.runs},
+                                                  {"draft_n", drafting.draft_tokens},
+                                                  {"draft_n_accepted", drafting.accepted_tokens},
+                                                  {"accepted_at", accepted_at}};
+  }
+  return methods;
+}
+
 json timings_to_json(const sequence_stats& stats) {
   const double accepted = stats.accepted_tokens;
   return {
@@ -77,7 +94,8 @@ json timings_to_json(const sequence_stats& stats) {
       {"draft_n_accepted", stats.accepted_tokens},
       {"steps", stats.steps},
       {"mean_accepted_length", stats.steps == 0 ? json(nullptr) : json(1.0 + accepted / stats.steps)},
-      {"spec_token_acceptance_rate", stats.draft_tokens == 0 ? json(nullptr) : json(accepted / stats.draft_tokens)}};
+      {"spec_token_acceptance_rate", stats.draft_tokens == 0 ? json(nullptr) : json(accepted / stats.draft_tokens)},
+      {"by_method", drafting_to_json(stats)}};
 }
 
 }  // namespace

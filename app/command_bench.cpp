@@ -169,9 +169,11 @@ ordered_json results(const bench_options& options, const runtime& engine, const 
   const auto computed = static_cast<double>(sums.prompt_tokens - sums.cached_tokens);
   ordered_json root = {
       {"model", running.model_name}, {"device", engine.device().name}, {"threads", engine.device().threads}};
-  root["speculative_config"] = {{"method", name_of(running.speculation.method)},
+  const bool any_method = running.speculation.adaptive && running.speculation.any_method;
+  root["speculative_config"] = {{"method", any_method ? "auto" : name_of(running.speculation.method)},
                                 {"model", options.settings.engine.speculation.draft_model},
-                                {"num_speculative_tokens", running.speculation.k}};
+                                {"num_speculative_tokens", running.speculation.k},
+                                {"adaptive", running.speculation.adaptive}};
   root["requests_at_once"] = options.requests;
   root["rounds"] = options.repeats;
   root["prompt_tokens"] = sums.prompt_tokens;

@@ -138,6 +138,7 @@ result<void> read_speculative(const json& value, generation_request& request) {
     const auto count = whole<std::int32_t>(*found, "speculative.num_speculative_tokens");
     if (!count) return tl::unexpected(count.error());
     speculation.k = *count;
+    speculation.adaptive = false;  // unless it is asked for beside a number
   }
   if (const auto found = value.find("adaptive"); found != value.end() && !found->is_null()) {
     if (!found->is_boolean()) return wrong("speculative.adaptive", "true or false");

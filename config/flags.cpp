@@ -127,8 +127,12 @@ void add_speculation_flags(CLI::App& command, speculation_options& speculation) 
                   "A small model with the same tokens that proposes; default none")
       ->type_name("MODEL")
       ->group(kSpeculationGroup);
-  add_number(command, "--num-speculative-tokens", speculation.num_speculative_tokens, 0, limits::kMaxDraftTokens,
-             "Tokens proposed per step; default 5")
+  command
+      .add_option("--num-speculative-tokens", speculation.num_speculative_tokens,
+                  "Tokens proposed per step, always so many; default: as many as pay, 0 to " +
+                      std::to_string(limits::kMaxDraftTokens))
+      ->check(CLI::Range(0, limits::kMaxDraftTokens).description(""))
+      ->type_name("0.." + std::to_string(limits::kMaxDraftTokens))
       ->group(kSpeculationGroup);
 }
 

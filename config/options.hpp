@@ -18,9 +18,10 @@ enum class kv_cache_dtype : std::uint8_t { automatic, bf16, fp32 };
 
 /// --speculative-config and its short forms.
 struct speculation_options {
-  std::optional<draft_method> method;  ///< absent: `auto`, i.e. draft_model when there is a draft model, else none
+  std::optional<draft_method> method;  ///< absent: `auto`, whichever source pays; with a fixed number the draft model
   std::string draft_model;             ///< a file, a folder or a known name; empty = none
-  std::int32_t num_speculative_tokens = limits::kDefaultDraftTokens;
+  std::optional<std::int32_t> num_speculative_tokens;  ///< absent: as many as pay; else exactly, unless `adaptive`
+  std::optional<bool> adaptive;        ///< absent: unless a number is given. true: a number is the most
   std::int32_t prompt_lookup_min = 2;  ///< tokens
   std::int32_t prompt_lookup_max = 5;  ///< tokens
   acceptance_rule rule = acceptance_rule::coupled;
@@ -60,6 +61,16 @@ struct server_options {
   std::vector<std::string> served_model_names;  ///< empty: from the model's name
   std::int32_t shutdown_timeout_s = 30;
 };
+
+/// Whether numbers of drafts are chosen per step.
+inline bool drafts_adaptively(const speculation_options& speculation) {
+  return speculation.adaptive.value_or(!speculation.num_speculative_tokens.has_value());
+}
+/// The most drafts of a step, or the number itself.
+inline std::int32_t draft_tokens_of(const speculation_options& speculation) {
+  const std::int32_t usual = drafts_adaptively(speculation) ? limits::kMaxDraftTokens : limits::kDefaultDraftTokens;
+  return speculation.num_speculative_tokens.value_or(usual);
+}
 
 enum class log_level : std::uint8_t { debug, info, warning, error };
 

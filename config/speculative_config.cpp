@@ -52,9 +52,23 @@ result<void> read_rule(const json& value, speculation_options& target) {
   return {};
 }
 
-result<void> read_adaptive(const json& value, speculation_options&) {
-  if (value.is_boolean()) return {};
+result<void> read_adaptive(const json& value, speculation_options& target) {
+  if (value.is_boolean()) {
+    target.adaptive = value.get<bool>();
+    return {};
+  }
   return refuse(error_code::invalid_argument, "the key \"adaptive\" must be true or false.");
+}
+
+result<void> read_draft_tokens(const json& value, speculation_options& target) {
+  if (value == "auto") {
+    target.num_speculative_tokens.reset();
+    return {};
+  }
+  const auto number = whole_number(value, "num_speculative_tokens", 0, limits::kMaxDraftTokens);
+  if (!number) return tl::unexpected(number.error());
+  target.num_speculative_tokens = *number;
+  return {};
 }
 
 result<void> read_draft_device(const json& value, speculation_options&) {
@@ -82,8 +96,7 @@ const std::vector<std::pair<std::string, reader>>& readers() {
          target.draft_model = *name;
          return {};
        }},
-      {"num_speculative_tokens", number_reader("num_speculative_tokens", &speculation_options::num_speculative_tokens,
-                                               0, limits::kMaxDraftTokens)},
+      {"num_speculative_tokens", read_draft_tokens},
       {"adaptive", read_adaptive},
       {"prompt_lookup_min",
        number_reader("prompt_lookup_min", &speculation_options::prompt_lookup_min, 1, limits::kMaxNgram)},

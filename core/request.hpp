@@ -1,6 +1,7 @@
 #pragma once
 /// What a client asks for, in the engine's own words. The network edge and the library translate into this.
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -124,7 +125,12 @@ struct sequence_stats {
     std::int32_t runs = 0;             ///< proposals verified
     std::int32_t draft_tokens = 0;
     std::int32_t accepted_tokens = 0;  ///< Σ accepted_at
-    std::array<std::int32_t, limits::kMaxDraftTokens> accepted_at{};  ///< by place in the run
+    std::array<std::int32_t, limits::kMaxDraftTokens> accepted_at{};  ///< by place in the run; never rising
+
+    /// Places at which anything was accepted.
+    std::int32_t longest() const {
+      return static_cast<std::int32_t>(std::find(accepted_at.begin(), accepted_at.end(), 0) - accepted_at.begin());
+    }
   };
   std::int32_t prompt_tokens = 0;
   std::int32_t cached_tokens = 0;      ///< prompt tokens served from the prefix cache
@@ -137,6 +143,17 @@ struct sequence_stats {
   double prefill_ms = 0;               ///< first row → first token
   double decode_ms = 0;                ///< first token → last token
   std::array<drafting, kDraftMethods> by_method;  ///< by draft_method; sums to draft_tokens and accepted_tokens
+
+  /// For sums over choices.
+  void add_drafting(const sequence_stats& other) {
+    for (std::size_t method = 0; method < by_method.size(); ++method) {
+      by_method[method].runs += other.by_method[method].runs;
+      by_method[method].draft_tokens += other.by_method[method].draft_tokens;
+      by_method[method].accepted_tokens += other.by_method[method].accepted_tokens;
+      for (std::size_t place = 0; place < limits::kMaxDraftTokens; ++place)
+        by_method[method].accepted_at[place] += other.by_method[method].accepted_at[place];
+    }
+  }
 };
 
 }  // namespace tandem

@@ -20,6 +20,11 @@ void say(const load_log& log, const std::string& line) {
   if (log) log(line);
 }
 
+/// What the device is made for: at least what any request may ask for.
+std::int32_t most_draft_tokens(const config::speculation_options& speculation) {
+  return std::max(limits::kDraftTokensHeld, config::draft_tokens_of(speculation));
+}
+
 gpu::host_options device_options(const config::engine_options& options) {
   gpu::host_options device;
   device.threads = options.threads;
@@ -35,7 +40,7 @@ gpu::host_options device_options(const config::engine_options& options) {
   device.max_num_seqs = options.max_num_seqs;
   device.max_model_len = options.max_model_len;
   device.max_num_batched_tokens = options.max_num_batched_tokens;
-  device.max_draft_tokens = std::max(limits::kDraftTokensHeld, options.speculation.num_speculative_tokens);
+  device.max_draft_tokens = most_draft_tokens(options.speculation);
   return device;
 }
 
@@ -61,10 +66,16 @@ result<std::int32_t> model_length(const config::engine_options& options, const m
   return static_cast<std::int32_t>(held);
 }
 
-/// auto: the draft model when there is one. The cost model that decides per step comes later.
-draft_method default_method(const config::speculation_options& speculation) {
-  if (speculation.method) return *speculation.method;
-  return speculation.draft_model.empty() ? draft_method::none : draft_method::draft_model;
+/// auto: every source there is. Where a number is fixed and no method named, the draft model, or nothing without one.
+speculation_settings settings_of(const config::speculation_options& speculation) {
+  speculation_settings settings;
+  settings.adaptive = config::drafts_adaptively(speculation);
+  settings.any_method = !speculation.method.has_value();
+  const draft_method usual = speculation.draft_model.empty() ? draft_method::none : draft_method::draft_model;
+  settings.method = speculation.method.value_or(usual);
+  settings.k = config::draft_tokens_of(speculation);
+  settings.disable_by_batch_size = speculation.disable_by_batch_size;
+  return settings;
 }
 
 runtime_options runtime_settings(const config::engine_options& options, std::int32_t max_model_len) {
@@ -81,12 +92,10 @@ runtime_options runtime_settings(const config::engine_options& options, std::int
   settings.seed = options.seed;
   const config::speculation_options& speculation = options.speculation;
   settings.rule = speculation.rule;
-  settings.speculation.method = default_method(speculation);
-  settings.speculation.k = speculation.num_speculative_tokens;
-  settings.speculation.disable_by_batch_size = speculation.disable_by_batch_size;
+  settings.speculation = settings_of(speculation);
   settings.prompt_lookup_min = speculation.prompt_lookup_min;
   settings.prompt_lookup_max = speculation.prompt_lookup_max;
-  settings.max_draft_tokens = std::max(limits::kDraftTokensHeld, speculation.num_speculative_tokens);
+  settings.max_draft_tokens = most_draft_tokens(speculation);
   settings.stream_interval = options.stream_interval;
   settings.log_prompts = options.log_prompts;
   return settings;

@@ -58,7 +58,10 @@ result<speculation_params> to_speculation(const SamplingParams& given) {
     if (!method) return tl::unexpected(method.error());
     speculation.method = *method;
   }
-  if (given.num_speculative_tokens >= 0) speculation.k = given.num_speculative_tokens;
+  if (given.num_speculative_tokens >= 0) {
+    speculation.k = given.num_speculative_tokens;
+    speculation.adaptive = false;
+  }
   return speculation;
 }
 

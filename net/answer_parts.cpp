@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/finish_names.hpp"
+#include "core/speculation/method_names.hpp"
 
 namespace tandem::net {
 namespace {
@@ -92,6 +93,7 @@ void call_counts::add(const sequence_stats& choice) {
   sum.steps += choice.steps;
   sum.draft_tokens += choice.draft_tokens;
   sum.accepted_tokens += choice.accepted_tokens;
+  sum.add_drafting(choice);
   sum.queue_ms = std::max(sum.queue_ms, choice.queue_ms);
   sum.prefill_ms = std::max(sum.prefill_ms, choice.prefill_ms);
   sum.decode_ms = std::max(sum.decode_ms, choice.decode_ms);
@@ -109,6 +111,16 @@ void write_usage(json_writer& out, const call_counts& counts) {
   out.end_object().end_object();
 }
 
+void write_drafting(json_writer& out, const sequence_stats::drafting& drafting) {
+  out.begin_object();
+  out.key("runs").integer(drafting.runs);
+  out.key("draft_n").integer(drafting.draft_tokens);
+  out.key("draft_n_accepted").integer(drafting.accepted_tokens);
+  out.key("accepted_at").begin_array();
+  for (std::int32_t i = 0; i < drafting.longest(); ++i) out.integer(drafting.accepted_at[static_cast<std::size_t>(i)]);
+  out.end_array().end_object();
+}
+
 void write_timings(json_writer& out, const call_counts& counts) {
   const sequence_stats& sum = counts.sum;
   out.begin_object();
@@ -121,7 +133,11 @@ void write_timings(json_writer& out, const call_counts& counts) {
   // 0/0 and x/0 are not finite and become null.
   out.key("mean_accepted_length").number(1.0 + static_cast<double>(sum.accepted_tokens) / sum.steps);
   out.key("spec_token_acceptance_rate").number(static_cast<double>(sum.accepted_tokens) / sum.draft_tokens);
-  out.end_object();
+  out.key("by_method").begin_object();
+  for (std::size_t i = 0; i < kDraftMethodNames.size(); ++i) {
+    if (sum.by_method[i].runs > 0) write_drafting(out.key(kDraftMethodNames[i]), sum.by_method[i]);
+  }
+  out.end_object().end_object();
 }
 
 void write_chat_logprobs(json_writer& out, const std::vector<token_logprobs>& tokens, const token_texts& texts) {

@@ -160,7 +160,8 @@ void read_speculation(field_reader& fields, const request_facts& facts, speculat
   if (const auto k = inner.integer("num_speculative_tokens", 0, facts.max_draft_tokens)) {
     speculation.k = static_cast<std::int32_t>(*k);
   }
-  speculation.adaptive = inner.boolean("adaptive").value_or(true);
+  // A number alone is meant as it stands.
+  speculation.adaptive = inner.boolean("adaptive").value_or(!speculation.k.has_value());
   if (inner.problem()) fields.refuse("speculative." + inner.problem()->param, inner.problem()->message);
 }
 

@@ -1,9 +1,11 @@
-// Cost of one turn of the pure scheduler: commit a step's outcome, plan the next one. No device, no messages.
+// Cost of one turn of the pure scheduler: commit a step's outcome, plan the next one; and of choosing the drafts of a
+// step. No device, no messages.
 #include <benchmark/benchmark.h>
 
 #include <memory>
 
 #include "core/scheduling/scheduler.hpp"
+#include "core/speculation/adaptive_policy.hpp"
 
 namespace tandem {
 namespace {
@@ -18,7 +20,7 @@ std::unique_ptr<scheduler> make_scheduler(std::int32_t sequences) {
   options.max_model_len = kPromptTokens + kMaxTokens;
   options.num_kv_blocks = (kPromptTokens + kMaxTokens) / options.block_size * 2;
   options.prefix_caching = false;
-  return std::make_unique<scheduler>(options, std::make_unique<fixed_policy>(fixed_policy::options{}));
+  return std::make_unique<scheduler>(options, make_policy(speculation_settings{}));
 }
 
 admit_sequence admission(std::uint64_t number) {
@@ -76,6 +78,31 @@ void commit_and_plan(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * sequences);
 }
 BENCHMARK(commit_and_plan)->Arg(1)->Arg(16)->Arg(64)->Arg(256)->Iterations(2000);
+
+/// Both sources can serve, every sequence may use either, and nothing is free.
+void choose_drafts(benchmark::State& state) {
+  const auto sequences = static_cast<std::size_t>(state.range(0));
+  adaptive_policy policy({.method = draft_method::none, .k = limits::kMaxDraftTokens, .adaptive = true, .any_method = true});
+  std::vector<sequence_acceptance> acceptance(sequences);
+  std::vector<draft_question> asked(sequences);
+  for (std::size_t i = 0; i < sequences; ++i) {
+    asked[i].acceptance = &acceptance[i];
+    asked[i].decoding = true;
+    asked[i].length = 1000;
+    asked[i].tokens_left = 1000;
+    asked[i].fits.fill(limits::kMaxDraftTokens);
+    asked[i].unseen.fill(1);
+  }
+  for (std::int32_t rows = 1; rows <= 2048; rows += 1 + rows / 8)
+    policy.observe(step_seen{.decode_rows = rows, .seconds = 0.02 + 1e-4 * rows});
+  step_question question;
+  question.sequences = asked;
+  question.available.fill(true);
+  question.row_budget = 2048;
+  for (auto _ : state) benchmark::DoNotOptimize(policy.choose(question));
+  state.SetItemsProcessed(state.iterations() * state.range(0));
+}
+BENCHMARK(choose_drafts)->Arg(1)->Arg(16)->Arg(64)->Arg(256)->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 }  // namespace tandem

@@ -13,7 +13,8 @@ namespace {
 
 /// One forward takes in what is new and gives the first drafts; each further one gives one draft to those that want it.
 drafts_seen forwards_of(draft_method method, const draft_work& work) {
-  drafts_seen forwards{.method = method};
+  drafts_seen forwards;
+  forwards.method = method;
   for (const proposal& wish : work.proposals) {
     forwards.first_rows += static_cast<std::int32_t>(wish.new_tokens.size());
     const auto further = static_cast<std::size_t>(std::max(0, wish.k - 1));

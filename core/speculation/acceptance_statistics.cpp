@@ -36,7 +36,6 @@ double freshness(const sequence_record& record) {
 }
 
 double factor_on_odds(const sequence_record& record) {
-  if (record.tried <= 0) return 1;
   const double foretold = bounded(record.foretold / record.tried);
   const double fresh = freshness(record);
   const double reached = bounded((fresh * record.accepted + kSequencePriorTrials * foretold) /
@@ -50,24 +49,32 @@ acceptance_statistics::acceptance_statistics(draft_method source) {
   const bool by_match = source == draft_method::ngram;
   for (std::size_t c = 0; c < kEvidenceClasses; ++c) {
     classes_[c].prior = by_match ? kMatchPrior[c] : kModelPrior;
+    estimate(classes_[c]);
     prior_offers_[c] = by_match ? kMatchOffers[c] : (c == kNoOpinion ? 1.0 : 0.0);
   }
 }
 
-double acceptance_statistics::given_before(const class_counts& of, std::size_t place) const {
+void acceptance_statistics::estimate(class_counts& of) {
   const double average = (of.all.accepted + kClassPriorTrials * of.prior) / (of.all.tried + kClassPriorTrials);
-  const counts& here = of.at[place];
-  return bounded((here.accepted + kPlacePriorTrials * average) / (here.tried + kPlacePriorTrials));
+  double so_far = 1;
+  for (std::size_t place = 0; place < of.at.size(); ++place) {
+    const counts& here = of.at[place];
+    of.given_before[place] =
+        bounded((here.accepted + kPlacePriorTrials * average) / (here.tried + kPlacePriorTrials));
+    so_far *= of.given_before[place];
+    of.average[place] = so_far;
+  }
 }
 
 survival acceptance_statistics::expect(const sequence_record* record, evidence_class evidence) const {
   const class_counts& of = classes_[evidence];
-  const double factor = record == nullptr ? 1 : factor_on_odds(*record);
+  if (record == nullptr || record->tried <= 0) return of.average;
+  const double factor = factor_on_odds(*record);
   survival all{};
   double so_far = 1;
   for (std::size_t place = 0; place < all.size(); ++place) {
-    const double shifted = factor * odds(given_before(of, place));
-    so_far *= shifted / (1 + shifted);
+    const double before = of.given_before[place];
+    so_far *= factor * before / (1 - before + factor * before);  // the odds times the factor, as a probability
     all[place] = so_far;
   }
   return all;
@@ -95,7 +102,7 @@ void acceptance_statistics::observe(const proposal_seen& seen) {
   const auto accepted = static_cast<std::size_t>(std::clamp(seen.accepted, 0, seen.drafted));
   const std::size_t tried = std::min(drafted, accepted + 1);
   double foretold = 0;
-  for (std::size_t place = 0; place < tried; ++place) foretold += given_before(of, place);
+  for (std::size_t place = 0; place < tried; ++place) foretold += of.given_before[place];
   if (seen.acceptance != nullptr) {
     sequence_record& record = seen.acceptance->by_method[static_cast<std::size_t>(seen.method)];
     for (double& count : record.offers) count *= kSequenceMemory;
@@ -114,6 +121,7 @@ void acceptance_statistics::observe(const proposal_seen& seen) {
     here = {kSourceMemory * here.tried + (place < tried ? 1 : 0),
             kSourceMemory * here.accepted + (place < accepted ? 1 : 0)};
   }
+  estimate(of);
 }
 
 }  // namespace tandem

@@ -49,8 +49,10 @@ class acceptance_statistics {
     std::array<counts, limits::kMaxDraftTokens> at{};
     counts all;
     double prior = 0.5;
+    std::array<double, limits::kMaxDraftTokens> given_before{};  ///< probability at a place, kept up to date
+    survival average{};                                          ///< of a sequence nothing is known of
   };
-  double given_before(const class_counts& of, std::size_t place) const;
+  static void estimate(class_counts& of);
 
   std::array<class_counts, kEvidenceClasses> classes_{};
   evidence_shares offers_{};        // decayed counts

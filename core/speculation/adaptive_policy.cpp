@@ -16,7 +16,7 @@ constexpr std::int32_t kProbeMatchDrafts = 4;
 constexpr double kKnownPlainSteps = 0.5;         // weight of the plain step's bucket below which it is tried again
 constexpr std::int32_t kSteadyUnseen = 4;        // tokens; a source that lacks more has to catch up first
 constexpr std::int32_t kHopedForTokens = 64;     // a sequence is expected to go on for that long, or as long as it has
-constexpr double kMostStepsOfUse = 64;           // over which a catch-up is spread at most
+constexpr double kMostStepsOfUse = 256;          // over which a catch-up is spread at most
 
 constexpr std::array kSources{draft_method::ngram, draft_method::draft_model};
 
@@ -26,6 +26,27 @@ constexpr std::size_t index(draft_method method) {
 
 bool leaves_no_choice(const speculation_params* wanted) {
   return wanted != nullptr && (wanted->method == draft_method::none || !wanted->adaptive);
+}
+
+/// In tokens.
+struct draft_prices {
+  double row = 0;
+  double forward = 0;  ///< one sequence's share of a forward of the draft model
+};
+
+/// Tokens gained less their price, with as many drafts as are worth it.
+double worth_of(const draft_option& option, const draft_prices& prices, double tokens_per_second) {
+  const bool computes = option.method == draft_method::draft_model;
+  const double each = prices.row + (computes ? prices.forward : 0);
+  double worth = computes ? -tokens_per_second * option.once_seconds : 0;
+  for (std::size_t evidence = 1; evidence < kEvidenceClasses; ++evidence) {
+    for (std::int32_t place = 0; place < option.most; ++place) {
+      const double gain = option.accepted[evidence][static_cast<std::size_t>(place)] - each;
+      if (gain <= 0) break;
+      worth += option.offers[evidence] * gain;
+    }
+  }
+  return worth;
 }
 
 std::int32_t count_decoding(const step_question& question) {
@@ -117,21 +138,20 @@ adaptive_policy::step_plan adaptive_policy::plan_with(const step_base& base, con
   return {std::move(methods), search_drafts(costs_, base, options)};
 }
 
-/// Expected tokens gained, less what the time for them is worth, when this sequence alone drafts.
-double adaptive_policy::worth_alone(const step_base& base, const draft_option& option, double tokens_per_second) const {
-  const std::vector<const draft_option*> alone{&option};
-  const drafts_found found = search_drafts(costs_, base, alone);
-  return found.tokens - base.tokens - tokens_per_second * (found.seconds - costs_.step_seconds(base.rows));
-}
-
+/// The source that is worth most to each sequence, a row and a forward at their average prices; none where none is.
 std::vector<draft_method> adaptive_policy::best_alone(const step_base& base, const std::vector<outlook>& outlooks,
                                                       double tokens_per_second) const {
+  const auto sequences = static_cast<double>(outlooks.size());
+  const double rows = (costs_.step_seconds(base.rows + 2 * sequences) - costs_.step_seconds(base.rows)) / (2 * sequences);
+  draft_prices prices;
+  prices.row = tokens_per_second * std::max(rows, base.least_row_seconds);
+  prices.forward = tokens_per_second * costs_.forward_seconds(sequences) / sequences;
   std::vector<draft_method> methods(outlooks.size(), draft_method::none);
   for (std::size_t i = 0; i < outlooks.size(); ++i) {
     double best = 0;
     for (const draft_method method : kSources) {
       const auto& option = outlooks[i].options[index(method)];
-      const double worth = option ? worth_alone(base, *option, tokens_per_second) : 0;
+      const double worth = option ? worth_of(*option, prices, tokens_per_second) : 0;
       if (worth <= best) continue;
       best = worth;
       methods[i] = method;

@@ -40,7 +40,6 @@ class adaptive_policy final : public speculation_policy {
                       std::vector<draft_method> methods) const;
   std::vector<draft_method> best_alone(const step_base& base, const std::vector<outlook>& outlooks,
                                        double tokens_per_second) const;
-  double worth_alone(const step_base& base, const draft_option& option, double tokens_per_second) const;
   bool pays(const step_base& base, const step_plan& plan) const;
   bool wants_plain_step(const step_base& base, const step_plan& plan);
   void probe(const step_question& question, const step_base& base, const std::vector<outlook>& outlooks,

@@ -7,7 +7,10 @@
 namespace tandem {
 namespace {
 
-constexpr double kLeastGain = 0.02;  // a draft less likely than that pays nowhere
+constexpr double kLeastGain = 0.02;   // a draft less likely than that pays nowhere
+constexpr double kRareOffer = 0.01;   // evidence less likely than that is not planned for: rows are held for the most
+constexpr double kDoubtOfRows = 1.06;  // what is measured with noise is chosen where it looks cheap: rows cost a bit more
+constexpr double kRounding = 1e-9;
 
 /// The next draft of one sequence under one evidence.
 struct next_draft {
@@ -28,93 +31,127 @@ bool later(const next_draft& a, const next_draft& b) {
 class search {
  public:
   search(const cost_model& costs, const step_base& base, const std::vector<const draft_option*>& options)
-      : costs_(costs), base_(base), options_(options), rows_(base.rows), own_(options.size(), 0.0) {
-    found_.drafts.resize(options.size());
-    found_.gain.resize(options.size());
-    found_.tokens = base.tokens;
-    found_.seconds = costs.step_seconds(base.rows);
-  }
+      : costs_(costs), base_(base), options_(options) {}
 
   drafts_found run() {
-    fill_heap();
+    start();
+    const std::vector<next_draft> best = best_prefix();
+    start();
+    for (const next_draft& draft : best) take(draft, price_of(draft));
+    if (forward_rows_[0] > 0) fill_up(best);
+    return std::move(found_);
+  }
+
+ private:
+  void start() {
+    found_ = {};
+    found_.drafts.resize(options_.size());
+    found_.gain.resize(options_.size());
+    found_.tokens = base_.tokens;
+    found_.rows = base_.rows;
+    found_.seconds = costs_.step_seconds(base_.rows);
+    own_.assign(options_.size(), 0.0);
+    forward_rows_.fill(0);
+    asked_ = false;
+    heap_.clear();
+    for (std::size_t i = 0; i < options_.size(); ++i) {
+      if (options_[i] == nullptr) continue;
+      for (std::size_t evidence = 1; evidence < kEvidenceClasses; ++evidence) push({0, i, evidence, 0});
+    }
+  }
+
+  /// Adds it to the heap, with its gain, if there is such a draft.
+  void push(next_draft draft) {
+    const draft_option& option = *options_[draft.sequence];
+    if (draft.place >= option.most || option.offers[draft.evidence] < kRareOffer) return;
+    draft.gain = option.accepted[draft.evidence][static_cast<std::size_t>(draft.place)];
+    if (draft.gain < kLeastGain) return;
+    heap_.push_back(draft);
+    std::push_heap(heap_.begin(), heap_.end(), later);
+  }
+
+  next_draft pop() {
+    std::pop_heap(heap_.begin(), heap_.end(), later);
+    const next_draft draft = heap_.back();
+    heap_.pop_back();
+    return draft;
+  }
+
+  bool has_room() const { return !heap_.empty() && found_.rows - base_.rows + 1 <= base_.most_rows + kRounding; }
+
+  std::vector<next_draft> best_prefix() {
     std::vector<next_draft> taken;
     std::size_t best = 0;
     double best_tokens = found_.tokens;
     double best_seconds = found_.seconds;
     const std::size_t ahead = static_cast<std::size_t>(limits::kRowsWithoutGain) + options_.size();
-    while (!heap_.empty() && taken.size() < best + ahead && rows_ - base_.rows < base_.most_rows) {
-      taken.push_back(take());
-      if (found_.tokens * best_seconds <= best_tokens * (found_.seconds)) continue;
+    while (has_room() && taken.size() < best + ahead) {
+      const next_draft draft = pop();
+      take(draft, price_of(draft));
+      push({0, draft.sequence, draft.evidence, draft.place + 1});
+      taken.push_back(draft);
+      if (found_.tokens * best_seconds <= best_tokens * found_.seconds) continue;
       best = taken.size();
       best_tokens = found_.tokens;
       best_seconds = found_.seconds;
     }
     taken.resize(best);
-    double best_rows = 0;
-    for (const next_draft& draft : taken) {
-      const draft_option& option = *options_[draft.sequence];
-      best_rows += option.offers[draft.evidence];
-      ++found_.drafts[draft.sequence][draft.evidence];
-      found_.gain[draft.sequence] += option.offers[draft.evidence] * draft.gain;
-    }
-    found_.tokens = best_tokens;
-    found_.rows = base_.rows + best_rows;
-    found_.seconds = best_seconds;
-    return std::move(found_);
+    return taken;
   }
 
- private:
-  void fill_heap() {
+  /// A forward of the draft model that runs anyway has room for sequences whose drafts came too late in the order.
+  void fill_up(const std::vector<next_draft>& taken) {
+    const auto forwards = static_cast<std::int32_t>(
+        std::count_if(forward_rows_.begin(), forward_rows_.end(), [](double rows) { return rows > 0; }));
+    heap_.clear();
+    std::vector<std::array<std::int32_t, kEvidenceClasses>> places(options_.size());
+    for (const next_draft& draft : taken) ++places[draft.sequence][draft.evidence];
     for (std::size_t i = 0; i < options_.size(); ++i) {
-      if (options_[i] == nullptr || options_[i]->most <= 0) continue;
-      for (std::size_t evidence = 1; evidence < kEvidenceClasses; ++evidence) {
-        const double gain = options_[i]->accepted[evidence][0];
-        if (options_[i]->offers[evidence] > 0 && gain >= kLeastGain) heap_.push_back({gain, i, evidence, 0});
-      }
+      const bool joins = options_[i] != nullptr && options_[i]->method == draft_method::draft_model;
+      if (joins && places[i][kNoOpinion] < forwards) push({0, i, kNoOpinion, places[i][kNoOpinion]});
     }
-    std::make_heap(heap_.begin(), heap_.end(), later);
+    while (has_room()) {
+      const next_draft draft = pop();
+      const double gain = options_[draft.sequence]->offers[draft.evidence] * draft.gain;
+      const double price = price_of(draft);
+      if (gain * found_.seconds <= price * found_.tokens) continue;
+      take(draft, price);
+      if (draft.place + 1 < forwards) push({0, draft.sequence, draft.evidence, draft.place + 1});
+    }
   }
 
-  next_draft take() {
-    std::pop_heap(heap_.begin(), heap_.end(), later);
-    const next_draft draft = heap_.back();
-    heap_.pop_back();
+  void take(const next_draft& draft, double seconds) {
     const draft_option& option = *options_[draft.sequence];
     const double share = option.offers[draft.evidence];
-    found_.seconds += share * row_seconds(draft) + source_seconds(draft, option);
+    found_.seconds += seconds;
     found_.tokens += share * draft.gain;
-    rows_ += share;
+    found_.rows += share;
+    found_.gain[draft.sequence] += share * draft.gain;
+    ++found_.drafts[draft.sequence][draft.evidence];
     own_[draft.sequence] += share;
-    const std::int32_t next = draft.place + 1;
-    if (next < option.most) {
-      const double gain = option.accepted[draft.evidence][static_cast<std::size_t>(next)];
-      if (gain >= kLeastGain) {
-        heap_.push_back({gain, draft.sequence, draft.evidence, next});
-        std::push_heap(heap_.begin(), heap_.end(), later);
-      }
+    if (option.method != draft_method::draft_model) {
+      asked_ = true;
+    } else {
+      forward_rows_[static_cast<std::size_t>(draft.place)] += joining_rows(draft);
     }
-    return draft;
   }
 
-  /// The row among those that the other sequences are expected to have, and this one's own up to it.
-  double row_seconds(const next_draft& draft) const {
-    const double before = rows_ - own_[draft.sequence] + draft.place;
+  double joining_rows(const next_draft& draft) const {
+    return draft.place == 0 ? options_[draft.sequence]->first_rows : 1;
+  }
+
+  /// The row among those that the other sequences are expected to have and this one's own up to it; and the source.
+  double price_of(const next_draft& draft) const {
+    const draft_option& option = *options_[draft.sequence];
+    const double before = found_.rows - own_[draft.sequence] + draft.place;
     const double longer = costs_.step_seconds(before + 1) - costs_.step_seconds(before);
-    return std::max(longer, base_.least_row_seconds) + base_.context * costs_.seconds_per_position();
-  }
-
-  double source_seconds(const next_draft& draft, const draft_option& option) {
-    if (option.method == draft_method::draft_model) return forward_seconds(draft, option);
-    const bool asked_already = std::exchange(asked_, true);
-    return asked_already ? 0 : costs_.asking_seconds(option.method);
-  }
-
-  /// A further sequence in the forward that gives drafts of this place.
-  double forward_seconds(const next_draft& draft, const draft_option& option) {
-    double& rows = forward_rows_[static_cast<std::size_t>(draft.place)];
-    const double before = costs_.forward_seconds(rows);
-    rows += draft.place == 0 ? option.first_rows : 1;
-    return costs_.forward_seconds(rows) - before + (draft.place == 0 ? option.once_seconds : 0);
+    const double row = std::max(longer, base_.least_row_seconds) + base_.context * costs_.seconds_per_position();
+    const double verified = kDoubtOfRows * option.offers[draft.evidence] * row;
+    if (option.method != draft_method::draft_model)
+      return verified + (asked_ ? 0 : costs_.asking_seconds(option.method));
+    const double rows = forward_rows_[static_cast<std::size_t>(draft.place)];
+    const double forward = costs_.forward_seconds(rows + joining_rows(draft)) - costs_.forward_seconds(rows);
+    return verified + forward + (draft.place == 0 ? option.once_seconds : 0);
   }
 
   const cost_model& costs_;
@@ -122,7 +159,6 @@ class search {
   const std::vector<const draft_option*>& options_;
   std::vector<next_draft> heap_;
   drafts_found found_;
-  double rows_;
   std::vector<double> own_;  // expected draft rows, by sequence
   std::array<double, limits::kMaxDraftTokens> forward_rows_{};
   bool asked_ = false;

@@ -7,12 +7,22 @@
 namespace tandem {
 namespace {
 
-draft_question asking(const speculation_params& wanted, std::int32_t sequences = 1) {
-  draft_question question;
-  question.wanted = &wanted;
-  question.available = {true, true, true};
-  question.sequences = sequences;
-  return question;
+constexpr per_method<bool> kAll{true, true, true};
+
+/// The choice for the first of some equal sequences.
+draft_choice choice_of(const speculation_settings& settings, const speculation_params& wanted,
+                       std::int32_t sequences = 1, per_method<bool> available = kAll) {
+  draft_question asked;
+  asked.wanted = &wanted;
+  asked.decoding = true;
+  const std::vector<draft_question> all(static_cast<std::size_t>(sequences), asked);
+  step_question question;
+  question.sequences = all;
+  question.available = available;
+  fixed_policy policy(settings);
+  const auto choices = policy.choose(question);
+  EXPECT_EQ(choices.size(), all.size());
+  return choices.front();
 }
 
 void expect_choice(const draft_choice& choice, draft_method method, std::int32_t k) {
@@ -21,58 +31,54 @@ void expect_choice(const draft_choice& choice, draft_method method, std::int32_t
 }
 
 TEST(fixed_policy, uses_what_the_server_is_configured_for) {
-  const fixed_policy policy({draft_method::ngram, 4, {}});
+  const speculation_settings policy{draft_method::ngram, 4, {}};
   const speculation_params none;
-  expect_choice(policy.choose(asking(none)), draft_method::ngram, 4);
+  expect_choice(choice_of(policy, none), draft_method::ngram, 4);
 }
 
 TEST(fixed_policy, follows_the_request_in_method_and_k) {
-  const fixed_policy policy({draft_method::ngram, 4, {}});
+  const speculation_settings policy{draft_method::ngram, 4, {}};
   speculation_params wanted;
   wanted.method = draft_method::draft_model;
   wanted.k = 2;
-  expect_choice(policy.choose(asking(wanted)), draft_method::draft_model, 2);
+  expect_choice(choice_of(policy, wanted), draft_method::draft_model, 2);
 }
 
 TEST(fixed_policy, does_not_draft_for_a_request_that_turned_speculation_off) {
-  const fixed_policy policy({draft_method::ngram, 4, {}});
+  const speculation_settings policy{draft_method::ngram, 4, {}};
   speculation_params wanted;
   wanted.method = draft_method::none;
   wanted.k = 4;
-  expect_choice(policy.choose(asking(wanted)), draft_method::none, 0);
+  expect_choice(choice_of(policy, wanted), draft_method::none, 0);
 }
 
 TEST(fixed_policy, drafts_nothing_rather_than_with_another_method_than_the_wished_one) {
-  const fixed_policy policy({draft_method::ngram, 4, {}});
+  const speculation_settings policy{draft_method::ngram, 4, {}};
   speculation_params wanted;
   wanted.method = draft_method::draft_model;
-  draft_question question = asking(wanted);
-  question.available = {true, true, false};
-  expect_choice(policy.choose(question), draft_method::none, 0);
+  expect_choice(choice_of(policy, wanted, 1, {true, true, false}), draft_method::none, 0);
 }
 
 TEST(fixed_policy, drafts_nothing_while_the_configured_source_is_dead_or_busy) {
-  const fixed_policy policy({draft_method::ngram, 4, {}});
+  const speculation_settings policy{draft_method::ngram, 4, {}};
   const speculation_params none;
-  draft_question question = asking(none);
-  question.available = {true, false, true};
-  expect_choice(policy.choose(question), draft_method::none, 0);
+  expect_choice(choice_of(policy, none, 1, {true, false, true}), draft_method::none, 0);
 }
 
 TEST(fixed_policy, stops_drafting_above_the_configured_number_of_sequences) {
-  const fixed_policy policy({draft_method::ngram, 4, 8});
+  const speculation_settings policy{draft_method::ngram, 4, 8};
   const speculation_params none;
-  expect_choice(policy.choose(asking(none, 8)), draft_method::ngram, 4);
-  expect_choice(policy.choose(asking(none, 9)), draft_method::none, 0);
+  expect_choice(choice_of(policy, none, 8), draft_method::ngram, 4);
+  expect_choice(choice_of(policy, none, 9), draft_method::none, 0);
 }
 
 TEST(fixed_policy, keeps_k_within_its_bounds) {
-  const fixed_policy policy({draft_method::ngram, 4, {}});
+  const speculation_settings policy{draft_method::ngram, 4, {}};
   speculation_params wanted;
   wanted.k = 1000;
-  EXPECT_EQ(policy.choose(asking(wanted)).k, limits::kMaxDraftTokens);
+  EXPECT_EQ(choice_of(policy, wanted).k, limits::kMaxDraftTokens);
   wanted.k = -3;
-  expect_choice(policy.choose(asking(wanted)), draft_method::none, 0);
+  expect_choice(choice_of(policy, wanted), draft_method::none, 0);
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 namespace tandem::synthetic {
 namespace {
 
-constexpr std::int32_t kTokensLeft = 2000;  // always
 constexpr std::int32_t kRowBudget = 2048;
 constexpr double kMeanOffWithNoise = 0.5;   // of variance: exp(noise) is 1 on average
 
@@ -72,8 +71,8 @@ std::vector<draft_question> server::questions() {
     asked.acceptance = &seq.acceptance;
     asked.decoding = true;
     asked.length = seq.length;
-    asked.output_length = seq.length - 100;
-    asked.tokens_left = kTokensLeft;
+    asked.output_length = seq.length - kPromptTokens;
+    asked.tokens_left = kPromptTokens + kOutputTokens - seq.length;
     for (std::size_t m = 1; m < sources_.size(); ++m) asked.fits[m] = sources_[m] ? limits::kMaxDraftTokens : 0;
     asked.unseen[static_cast<std::size_t>(draft_method::draft_model)] = seq.unseen;
     all.push_back(asked);
@@ -83,7 +82,8 @@ std::vector<draft_question> server::questions() {
 
 /// Seconds until all tickets are filled.
 double server::drafting(speculation_policy& policy, const std::vector<draft_choice>& choices) {
-  drafts_seen work{.method = draft_method::draft_model};
+  drafts_seen work;
+  work.method = draft_method::draft_model;
   bool asked_ngram = false;
   for (std::size_t i = 0; i < choices.size(); ++i) {
     if (choices[i].method == draft_method::ngram && choices[i].k > 0) asked_ngram = true;
@@ -122,6 +122,7 @@ void server::step(speculation_policy& policy, totals& all) {
   const double waited = drafting(policy, choices);
   step_seen seen;
   std::vector<proposal_seen> proposals;
+  std::vector<std::size_t> ended;
   bool several = false;
   for (std::size_t i = 0; i < choices.size(); ++i) {
     std::int32_t tokens = 1;
@@ -132,6 +133,7 @@ void server::step(speculation_policy& policy, totals& all) {
       tokens += proposals.back().accepted;
       several |= seen.only_source != draft_method::none && seen.only_source != choices[i].method;
       seen.only_source = choices[i].method;
+      all.drafted += proposals.back().drafted;
       ++all.asked;
       all.drafts_asked += choices[i].k;
     }
@@ -140,12 +142,14 @@ void server::step(speculation_policy& policy, totals& all) {
     sequences_[i].unseen += model_followed ? (tokens - 1 == choices[i].k ? 2 : 1) : tokens;
     sequences_[i].length += tokens;
     all.tokens += tokens;
+    if (sequences_[i].length >= kPromptTokens + kOutputTokens) ended.push_back(i);
   }
   seen.seconds = device_.target(seen.decode_rows) * disturbance(step_);
   seen.ticket_wait_seconds = waited;
   if (several) seen.only_source = draft_method::none;
   policy.observe(seen);
   for (const proposal_seen& each : proposals) policy.observe(each);
+  for (const std::size_t i : ended) sequences_[i] = live{};
   all.seconds += seen.seconds + waited;
   ++all.steps;
   ++step_;

@@ -1,6 +1,7 @@
 #pragma once
 /// A policy in a closed loop with a made device and made draft sources: step after step it chooses, seconds pass as the
-/// device's curves say, drafts are accepted as the sources' probabilities say. No models, no clocks; a seed replays.
+/// device's curves say, drafts are accepted as the sources' probabilities say. A sequence that has ended makes room for a
+/// new one. No models, no clocks; a seed replays.
 
 #include <functional>
 #include <memory>
@@ -47,8 +48,12 @@ struct totals {
   std::int64_t steps = 0;
   std::int64_t asked = 0;         ///< proposals
   std::int64_t drafts_asked = 0;  ///< Σ k
+  std::int64_t drafted = 0;
   double tokens_per_second() const { return tokens / seconds; }
 };
+
+inline constexpr std::int32_t kPromptTokens = 50;
+inline constexpr std::int32_t kOutputTokens = 400;
 
 class server {
  public:
@@ -61,8 +66,8 @@ class server {
  private:
   struct live {
     sequence_acceptance acceptance;
-    std::int32_t unseen = 1;
-    std::int32_t length = 100;
+    std::int32_t unseen = kPromptTokens;  ///< by the draft model
+    std::int32_t length = kPromptTokens;
   };
   void step(speculation_policy& policy, totals& all);
   std::vector<draft_question> questions();

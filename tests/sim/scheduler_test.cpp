@@ -1,9 +1,11 @@
 // The pure scheduler against the shadow model: any schedule must give the oracle's answer.
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <random>
 #include <string>
 
+#include "config/limits.hpp"
 #include "tests/sim/simulated_engine.hpp"
 
 namespace tandem::sim {
@@ -59,6 +61,7 @@ TEST(Scheduler, GivesTheSameAnswerForAnyBudgetMethodAndOrderOfMessages) {
     options.max_num_batched_tokens = budgets[seed % 9];
     options.method = methods[seed % 3];
     options.k = options.method == draft_method::none ? 0 : static_cast<std::int32_t>(1 + random() % 8);
+    options.adaptive = seed % 7 < 2;
     options.draft_wrong_every = random() % 4;
     options.expire_tickets = seed % 5 == 0 ? 0.3 : 0.0;
     options.prefix_caching = seed % 4 != 3;
@@ -182,6 +185,71 @@ TEST(Scheduler, ADrafterThatNeverComesBackHoldsNoBlocks) {
     expect_idle(engine, options);
     ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
   }
+}
+
+TEST(Scheduler, TheAdaptivePolicyChangesNoAnswerUnderPressureAndDrafts) {
+  std::int64_t drafted = 0;
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    std::mt19937_64 random(seed * 31 + 2);
+    engine_options options;
+    options.adaptive = true;
+    options.k = limits::kMaxDraftTokens;
+    options.num_blocks = static_cast<std::int32_t>(24 + random() % 60);
+    options.max_model_len = 80;
+    options.max_num_batched_tokens = static_cast<std::int32_t>(4 + random() % 60);
+    options.max_num_seqs = static_cast<std::int32_t>(1 + random() % 12);
+    options.draft_wrong_every = random() % 3 == 0 ? 1 : 5;
+    options.expire_tickets = seed % 4 == 0 ? 0.05 : 0.0;
+    options.independent_streams = seed % 2 == 1;
+    simulated_engine engine(options, seed);
+    std::vector<std::pair<sequence_id, job>> jobs;
+    for (int i = 0; i < 12; ++i) {
+      job wanted{.prompt = random_prompt(random, static_cast<std::int32_t>(1 + random() % 24)),
+                 .max_tokens = static_cast<std::int32_t>(20 + random() % 30)};
+      if (i % 4 == 1) wanted.speculation = {std::nullopt, 2, false};
+      if (i % 4 == 2) wanted.speculation = {draft_method::ngram, 3, true};
+      if (i % 4 == 3 && i > 6) wanted.speculation.method = draft_method::none;
+      jobs.emplace_back(engine.submit(wanted), wanted);
+      for (std::uint64_t n = random() % 60; n > 0; --n) engine.deliver_one();
+    }
+    if (seed % 5 == 0) engine.kill_drafter(draft_method::draft_model);
+    if (seed % 5 == 1) engine.kill_drafter(draft_method::ngram);
+    engine.run_until_idle();
+    for (const auto& [id, wanted] : jobs) {
+      expect_oracle(engine, id, wanted);
+      drafted += engine.view(id).stats.draft_tokens;
+      if (wanted.speculation.method == draft_method::none) {
+        EXPECT_EQ(engine.view(id).stats.draft_tokens, 0);
+      }
+    }
+    EXPECT_LE(engine.largest_step(), options.max_num_batched_tokens);
+    expect_idle(engine, options);
+    ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
+  }
+  EXPECT_GT(drafted, 5'000);
+}
+
+TEST(Scheduler, CountsDraftsByMethodAndPlaceAsInTheWhole) {
+  engine_options options;
+  options.adaptive = true;
+  options.k = 8;
+  options.draft_wrong_every = 3;
+  simulated_engine engine(options, 11);
+  std::mt19937_64 random(12);
+  const auto id = engine.submit({.prompt = random_prompt(random, 20), .max_tokens = 90});
+  engine.run_until_idle();
+  const sequence_stats& stats = engine.view(id).stats;
+  std::int32_t drafted = 0;
+  std::int32_t accepted = 0;
+  for (const auto& method : stats.by_method) {
+    drafted += method.draft_tokens;
+    accepted += method.accepted_tokens;
+    EXPECT_EQ(std::accumulate(method.accepted_at.begin(), method.accepted_at.end(), 0), method.accepted_tokens);
+    EXPECT_LE(method.accepted_at[0], method.runs);
+  }
+  EXPECT_GT(accepted, 0);
+  EXPECT_EQ(drafted, stats.draft_tokens);
+  EXPECT_EQ(accepted, stats.accepted_tokens);
 }
 
 TEST(Scheduler, A13_SelfDraftingAcceptsEverythingColdAfterAPrefixHitAndAfterPreemption) {

@@ -8,6 +8,8 @@ namespace tandem::sim {
 namespace {
 
 constexpr std::uint64_t kMaxDeliveries = 2'000'000;
+constexpr std::uint64_t kStepNs = 1'000'000;  // what a step takes; with 20 rows twice as much
+constexpr std::uint64_t kRowNs = 50'000;
 
 scheduler_options scheduler_of(const engine_options& options) {
   scheduler_options to;
@@ -42,8 +44,10 @@ simulated_engine::simulated_engine(engine_options options, std::uint64_t seed)
       random_(seed),
       target_kv_(options_.num_blocks, options_.block_size),
       draft_kv_(options_.num_blocks, options_.block_size) {
-  scheduler_ = std::make_unique<scheduler>(scheduler_of(options_), std::make_unique<fixed_policy>(fixed_policy::options{
-                                                                       options_.method, options_.k, std::nullopt}));
+  speculation_settings speculation{options_.method, options_.k, std::nullopt};
+  speculation.adaptive = options_.adaptive;
+  speculation.any_method = options_.adaptive;
+  scheduler_ = std::make_unique<scheduler>(scheduler_of(options_), make_policy(speculation));
   allocator_ = std::make_unique<block_allocator>(
       block_allocator::options{options_.num_blocks, options_.block_size, options_.prefix_caching});
 }
@@ -172,6 +176,7 @@ void simulated_engine::run_device() {
     outcome->slots.push_back(run_rows(target_kv_, part, *work));
   }
   largest_step_ = std::max(largest_step_, rows);
+  outcome->device_ns = kStepNs + kRowNs * static_cast<std::uint64_t>(rows);
   device_out_.emplace_back(step_finished{std::move(outcome)});
 }
 
@@ -186,7 +191,12 @@ void simulated_engine::propose_ngram(const draft_work& work) {
     ngram_index& index = at->second.second;
     TANDEM_ASSERT(index.size() == wish.first_position);
     index.append(wish.new_tokens);
-    if (wish.k > 0) work.drafts->fill(static_cast<std::size_t>(wish.ticket_row)).tokens = index.propose(wish.k);
+    if (wish.k > 0) {
+      const auto found = index.find();
+      const evidence_class evidence = evidence_of_match(found.length);
+      const auto most = std::min<std::int32_t>(wish.k, wish.most[evidence]);
+      work.drafts->fill(static_cast<std::size_t>(wish.ticket_row)) = {index.continue_from(found, most), {}, evidence};
+    }
     outcome->entries.push_back({wish.slot, wish.incarnation, index.size(), 0});
   }
   drafter_out_.push_back({draft_method::ngram, std::move(outcome)});
@@ -206,6 +216,7 @@ void simulated_engine::run_drafter(draft_method method) {
       TANDEM_ASSERT(options_.draft_vocabulary == 0 || token < options_.draft_vocabulary);
   }
   auto outcome = std::make_shared<draft_outcome>(run_drafts(draft_kv_, *work, options_.draft_wrong_every));
+  outcome->device_ns = kRowNs * (1 + work->proposals.size());
   work->drafts->seal();
   const draft_finished done{method, std::move(outcome)};
   if (options_.independent_streams) {

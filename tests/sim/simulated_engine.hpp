@@ -31,6 +31,7 @@ struct engine_options {
   bool priority_policy = false;
   draft_method method = draft_method::none;
   std::int32_t k = 0;
+  bool adaptive = false;  ///< whichever source pays, at most k; seconds are made up from the rows
   std::uint64_t draft_wrong_every = 5;
   std::int32_t draft_context_limit = 128;
   std::int32_t draft_vocabulary = 0;  ///< the draft model reads ids below it only; 0: all
