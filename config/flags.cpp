@@ -129,8 +129,7 @@ void add_speculation_flags(CLI::App& command, speculation_options& speculation) 
       ->group(kSpeculationGroup);
   command
       .add_option("--num-speculative-tokens", speculation.num_speculative_tokens,
-                  "Tokens proposed per step, always so many; default: as many as pay, 0 to " +
-                      std::to_string(limits::kMaxDraftTokens))
+                  "Tokens proposed per step; default 5")
       ->check(CLI::Range(0, limits::kMaxDraftTokens).description(""))
       ->type_name("0.." + std::to_string(limits::kMaxDraftTokens))
       ->group(kSpeculationGroup);

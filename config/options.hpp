@@ -20,8 +20,8 @@ enum class kv_cache_dtype : std::uint8_t { automatic, bf16, fp32 };
 struct speculation_options {
   std::optional<draft_method> method;  ///< absent: `auto`, whichever source pays; with a fixed number the draft model
   std::string draft_model;             ///< a file, a folder or a known name; empty = none
-  std::optional<std::int32_t> num_speculative_tokens;  ///< absent: as many as pay; else exactly, unless `adaptive`
-  std::optional<bool> adaptive;        ///< absent: unless a number is given. true: a number is the most
+  std::optional<std::int32_t> num_speculative_tokens;  ///< absent: 5, or with `adaptive` as many as pay
+  std::optional<bool> adaptive;        ///< absent: false. true: a number is the most
   std::int32_t prompt_lookup_min = 2;  ///< tokens
   std::int32_t prompt_lookup_max = 5;  ///< tokens
   acceptance_rule rule = acceptance_rule::coupled;
@@ -64,7 +64,7 @@ struct server_options {
 
 /// Whether numbers of drafts are chosen per step.
 inline bool drafts_adaptively(const speculation_options& speculation) {
-  return speculation.adaptive.value_or(!speculation.num_speculative_tokens.has_value());
+  return speculation.adaptive.value_or(false);
 }
 /// The most drafts of a step, or the number itself.
 inline std::int32_t draft_tokens_of(const speculation_options& speculation) {

@@ -63,6 +63,7 @@ result<void> read_adaptive(const json& value, speculation_options& target) {
 result<void> read_draft_tokens(const json& value, speculation_options& target) {
   if (value == "auto") {
     target.num_speculative_tokens.reset();
+    target.adaptive = true;
     return {};
   }
   const auto number = whole_number(value, "num_speculative_tokens", 0, limits::kMaxDraftTokens);
