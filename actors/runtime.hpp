@@ -21,34 +21,34 @@
 namespace tandem {
 
 struct runtime_options {
-  std::string model_name;                   ///< as served
-  std::int32_t max_model_len = 2048;        ///< already lowered to what the KV can hold
+  std::string model_name;             ///< as served
+  std::int32_t max_model_len = 2048;  ///< already lowered to what the KV can hold
   std::int32_t max_num_seqs = 256;
   std::int32_t max_num_batched_tokens = 512;
   bool prefix_caching = true;
   bool chunked_prefill = true;
   bool priority_policy = false;
-  std::size_t max_queued_requests = 0;      ///< 0: limits::kMaxQueuedRequests
-  std::size_t max_queued_tokens = 0;        ///< 0: limits::kMaxQueuedTokens
-  std::uint64_t seed = 0;                   ///< from which seeds of requests without one are drawn
+  std::size_t max_queued_requests = 0;  ///< 0: limits::kMaxQueuedRequests
+  std::size_t max_queued_tokens = 0;    ///< 0: limits::kMaxQueuedTokens
+  std::uint64_t seed = 0;               ///< from which seeds of requests without one are drawn
   acceptance_rule rule = acceptance_rule::coupled;
   speculation_settings speculation;
-  bool ngram_drafter = true;                ///< spawned even when not the default method: requests may ask for it
+  bool ngram_drafter = true;  ///< spawned even when not the default method: requests may ask for it
   std::int32_t prompt_lookup_min = 2;
   std::int32_t prompt_lookup_max = 5;
   std::int32_t max_draft_tokens = 8;
-  std::int32_t draft_vocabulary = 0;        ///< rows of the draft model; 0: no draft model, or as many as the target
-  std::int32_t stream_interval = 1;         ///< tokens per event, at least
+  std::int32_t draft_vocabulary = 0;  ///< rows of the draft model; 0: no draft model, or as many as the target
+  std::int32_t stream_interval = 1;   ///< tokens per event, at least
   bool log_prompts = false;
 };
 
 struct runtime_status {
-  bool ready = false;          ///< a first token is possible
+  bool ready = false;  ///< a first token is possible
   bool draining = false;
-  bool stuck = false;          ///< work waits and no step ended for limits::kStuckDevice
+  bool stuck = false;  ///< work waits and no step ended for limits::kStuckDevice
   std::int32_t running = 0;
   std::int32_t waiting = 0;
-  std::int32_t blocks_used = 0;   ///< held by live sequences
+  std::int32_t blocks_used = 0;  ///< held by live sequences
   std::int32_t blocks_total = 0;
   std::string device;
 };
@@ -66,7 +66,7 @@ class runtime {
   virtual void encode(prompt_source prompt, std::function<void(result<std::vector<token_id>>)> answer) = 0;
 
   virtual runtime_status status() const = 0;
-  virtual std::string metrics_text() const = 0;   ///< Prometheus text format
+  virtual std::string metrics_text() const = 0;  ///< Prometheus text format
   /// Counts what the edge refuses itself: requests_rejected{reason}.
   virtual void count_rejected(const std::string& reason) = 0;
   /// Live WebSocket connections, for the gauge.

@@ -86,16 +86,15 @@ json drafting_to_json(const sequence_stats& stats) {
 
 json timings_to_json(const sequence_stats& stats) {
   const double accepted = stats.accepted_tokens;
-  return {
-      {"queue_ms", stats.queue_ms},
-      {"prefill_ms", stats.prefill_ms},
-      {"decode_ms", stats.decode_ms},
-      {"draft_n", stats.draft_tokens},
-      {"draft_n_accepted", stats.accepted_tokens},
-      {"steps", stats.steps},
-      {"mean_accepted_length", stats.steps == 0 ? json(nullptr) : json(1.0 + accepted / stats.steps)},
-      {"spec_token_acceptance_rate", stats.draft_tokens == 0 ? json(nullptr) : json(accepted / stats.draft_tokens)},
-      {"by_method", drafting_to_json(stats)}};
+  return {{"queue_ms", stats.queue_ms},
+          {"prefill_ms", stats.prefill_ms},
+          {"decode_ms", stats.decode_ms},
+          {"draft_n", stats.draft_tokens},
+          {"draft_n_accepted", stats.accepted_tokens},
+          {"steps", stats.steps},
+          {"mean_accepted_length", stats.steps == 0 ? json(nullptr) : json(1.0 + accepted / stats.steps)},
+          {"spec_token_acceptance_rate", stats.draft_tokens == 0 ? json(nullptr) : json(accepted / stats.draft_tokens)},
+          {"by_method", drafting_to_json(stats)}};
 }
 
 }  // namespace

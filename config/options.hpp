@@ -21,9 +21,9 @@ struct speculation_options {
   std::optional<draft_method> method;  ///< absent: `auto`, whichever source pays; with a fixed number the draft model
   std::string draft_model;             ///< a file, a folder or a known name; empty = none
   std::optional<std::int32_t> num_speculative_tokens;  ///< absent: 5, or with `adaptive` as many as pay
-  std::optional<bool> adaptive;        ///< absent: false. true: a number is the most
-  std::int32_t prompt_lookup_min = 2;  ///< tokens
-  std::int32_t prompt_lookup_max = 5;  ///< tokens
+  std::optional<bool> adaptive;                        ///< absent: false. true: a number is the most
+  std::int32_t prompt_lookup_min = 2;                  ///< tokens
+  std::int32_t prompt_lookup_max = 5;                  ///< tokens
   acceptance_rule rule = acceptance_rule::coupled;
   std::optional<std::int32_t> disable_by_batch_size;  ///< no drafts above this many sequences
 };

@@ -21,13 +21,13 @@ namespace tandem {
 /// How a target's token is drawn from a row of logits. Order: penalties and bias → temperature → min-p → top-k → top-p.
 /// Immutable once the request is admitted; shared by every choice.
 struct sampling_params {
-  float temperature = 1.0F;         ///< 0 = greedy; else > 0
-  std::int32_t top_k = 0;           ///< 0 = off
-  float top_p = 1.0F;               ///< (0, 1]
-  float min_p = 0.0F;               ///< [0, 1]
-  float repetition_penalty = 1.0F;  ///< > 0; over prompt and output tokens
-  float presence_penalty = 0.0F;    ///< [-2, 2]; over output tokens
-  float frequency_penalty = 0.0F;   ///< [-2, 2]; over output tokens
+  float temperature = 1.0F;                            ///< 0 = greedy; else > 0
+  std::int32_t top_k = 0;                              ///< 0 = off
+  float top_p = 1.0F;                                  ///< (0, 1]
+  float min_p = 0.0F;                                  ///< [0, 1]
+  float repetition_penalty = 1.0F;                     ///< > 0; over prompt and output tokens
+  float presence_penalty = 0.0F;                       ///< [-2, 2]; over output tokens
+  float frequency_penalty = 0.0F;                      ///< [-2, 2]; over output tokens
   std::vector<std::pair<token_id, float>> logit_bias;  ///< added to the raw logits; sorted by id, ids unique
   std::vector<token_id> allowed_token_ids;             ///< sorted; empty = all
   std::int32_t min_tokens = 0;
@@ -38,12 +38,12 @@ struct sampling_params {
 
 /// When a sequence ends. Decided by the scheduler alone.
 struct stop_params {
-  std::vector<std::string> stop;          ///< byte strings; none empty
+  std::vector<std::string> stop;  ///< byte strings; none empty
   std::vector<token_id> stop_token_ids;
   bool ignore_eos = false;
   bool include_stop_str_in_output = false;
-  bool skip_special_tokens = true;        ///< special tokens have no text, also not for stop strings
-  std::optional<std::int32_t> max_tokens; ///< absent: what is left of the model's length
+  bool skip_special_tokens = true;         ///< special tokens have no text, also not for stop strings
+  std::optional<std::int32_t> max_tokens;  ///< absent: what is left of the model's length
 };
 
 struct logprob_params {
@@ -107,24 +107,24 @@ struct finish {
   std::optional<std::string> stop_string;  ///< the stop string that matched
   std::optional<token_id> stop_token;      ///< the stop id that matched; absent for the model's own end token
   std::size_t text_bytes = std::numeric_limits<std::size_t>::max();  ///< visible output bytes to keep
-  std::string message;                     ///< for `error`
+  std::string message;                                               ///< for `error`
 };
 
 /// Log-probabilities of one token under the model's own distribution (before penalties, bias, temperature, filters).
 struct token_logprobs {
   token_id token = kNoToken;
   float logprob = 0.0F;
-  std::int32_t rank = 0;                         ///< 1 = most probable
-  std::vector<std::pair<token_id, float>> top;   ///< descending; ties by ascending id
+  std::int32_t rank = 0;                        ///< 1 = most probable
+  std::vector<std::pair<token_id, float>> top;  ///< descending; ties by ascending id
 };
 
 /// Counts and times of one choice, complete when it ends. Definitions: docs/api.md.
 struct sequence_stats {
   /// What one draft method did for the sequence.
   struct drafting {
-    std::int32_t runs = 0;             ///< proposals verified
+    std::int32_t runs = 0;  ///< proposals verified
     std::int32_t draft_tokens = 0;
-    std::int32_t accepted_tokens = 0;  ///< Σ accepted_at
+    std::int32_t accepted_tokens = 0;                                 ///< Σ accepted_at
     std::array<std::int32_t, limits::kMaxDraftTokens> accepted_at{};  ///< by place in the run; never rising
 
     /// Places at which anything was accepted.
@@ -133,15 +133,15 @@ struct sequence_stats {
     }
   };
   std::int32_t prompt_tokens = 0;
-  std::int32_t cached_tokens = 0;      ///< prompt tokens served from the prefix cache
+  std::int32_t cached_tokens = 0;  ///< prompt tokens served from the prefix cache
   std::int32_t completion_tokens = 0;
-  std::int32_t steps = 0;              ///< target forwards that committed tokens for it
+  std::int32_t steps = 0;  ///< target forwards that committed tokens for it
   std::int32_t draft_tokens = 0;
   std::int32_t accepted_tokens = 0;
   std::int32_t preemptions = 0;
-  double queue_ms = 0;                 ///< submission → first row in a step
-  double prefill_ms = 0;               ///< first row → first token
-  double decode_ms = 0;                ///< first token → last token
+  double queue_ms = 0;                            ///< submission → first row in a step
+  double prefill_ms = 0;                          ///< first row → first token
+  double decode_ms = 0;                           ///< first token → last token
   std::array<drafting, kDraftMethods> by_method;  ///< by draft_method; sums to draft_tokens and accepted_tokens
 
   /// For sums over choices.

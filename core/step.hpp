@@ -25,12 +25,12 @@ enum class acceptance_rule : std::uint8_t { coupled, rejection };
 /// The device keeps: sampling parameters, token counts for penalties, the block table, the number of known tokens.
 struct slot_opening {
   slot_id slot = kNoSlot;
-  std::uint32_t slot_gen = 0;   ///< tags every answer; results of an older life are discarded
+  std::uint32_t slot_gen = 0;  ///< tags every answer; results of an older life are discarded
   std::shared_ptr<const sampling_params> sampling;
   std::uint64_t noise_key = 0;  ///< hash(seed, choice): with the absolute position and token id it keys all noise
   acceptance_rule rule = acceptance_rule::coupled;
-  std::int32_t prompt_length = 0;                       ///< output index = position - prompt_length
-  std::shared_ptr<const std::vector<token_id>> known;   ///< prompt and output committed so far (resume)
+  std::int32_t prompt_length = 0;                      ///< output index = position - prompt_length
+  std::shared_ptr<const std::vector<token_id>> known;  ///< prompt and output committed so far (resume)
   std::int32_t top_logprobs = -1;
   std::int32_t prompt_logprobs = -1;
 };
@@ -46,12 +46,12 @@ struct table_delta {
 struct step_rows {
   slot_id slot = kNoSlot;
   std::uint32_t slot_gen = 0;
-  std::int32_t first_position = 0;     ///< = computed
-  std::vector<token_id> tokens;        ///< known tokens at first_position, first_position+1, …
-  bool yields_token = false;           ///< the last of `tokens` is the last known one
-  token_id following_token = kNoToken; ///< the known token after the last of `tokens`, for prompt log-probabilities
-  std::int32_t draft_rows = 0;         ///< k: rows reserved for drafts (only with yields_token)
-  std::int32_t ticket_index = -1;      ///< into step_work::tickets
+  std::int32_t first_position = 0;      ///< = computed
+  std::vector<token_id> tokens;         ///< known tokens at first_position, first_position+1, …
+  bool yields_token = false;            ///< the last of `tokens` is the last known one
+  token_id following_token = kNoToken;  ///< the known token after the last of `tokens`, for prompt log-probabilities
+  std::int32_t draft_rows = 0;          ///< k: rows reserved for drafts (only with yields_token)
+  std::int32_t ticket_index = -1;       ///< into step_work::tickets
   std::int32_t ticket_row = -1;
 };
 
@@ -59,7 +59,7 @@ struct step_rows {
 struct step_work {
   step_id step = 0;
   std::vector<slot_opening> opened;
-  std::vector<slot_id> closed;         ///< lives that ended; applied before `opened`
+  std::vector<slot_id> closed;  ///< lives that ended; applied before `opened`
   std::vector<table_delta> table_deltas;
   std::vector<step_rows> rows;
   std::vector<std::shared_ptr<ticket>> tickets;  ///< one per draft source that takes part
@@ -73,7 +73,7 @@ struct slot_outcome {
   std::vector<token_id> tokens;          ///< accepted drafts, then the target's own; empty when nothing was yielded
   std::int32_t drafted = 0;              ///< drafts verified
   std::int32_t accepted = 0;             ///< tokens.size() - 1 when something was yielded
-  std::vector<token_logprobs> logprobs;         ///< one per token, when asked for
+  std::vector<token_logprobs> logprobs;  ///< one per token, when asked for
   std::vector<token_logprobs> prompt_logprobs;  ///< of the tokens at first_position+1 …, when asked for
 };
 
@@ -81,19 +81,19 @@ struct slot_outcome {
 struct step_outcome {
   step_id step = 0;
   bool ok = true;
-  std::string error_message;             ///< when !ok: everything on this step is lost
-  std::uint64_t device_ns = 0;           ///< from launch taken up to completion
+  std::string error_message;    ///< when !ok: everything on this step is lost
+  std::uint64_t device_ns = 0;  ///< from launch taken up to completion
   std::uint64_t ticket_wait_ns = 0;
-  std::vector<slot_outcome> slots;       ///< in the order of step_work::rows
+  std::vector<slot_outcome> slots;  ///< in the order of step_work::rows
 };
 
 /// One sequence's part of a draft work item: catch up, then propose k tokens.
 struct proposal {
   slot_id slot = kNoSlot;
-  std::uint32_t incarnation = 0;         ///< +1 at preempt, cancel, drafter restart
-  std::int32_t first_position = 0;       ///< tokens known to the source before this item (draft KV computed)
-  std::vector<token_id> new_tokens;      ///< known tokens from first_position on; ids a draft model lacks are 0
-  std::int32_t k = 0;                    ///< 0: catch up only. k > 0: new_tokens reaches the last known token
+  std::uint32_t incarnation = 0;     ///< +1 at preempt, cancel, drafter restart
+  std::int32_t first_position = 0;   ///< tokens known to the source before this item (draft KV computed)
+  std::vector<token_id> new_tokens;  ///< known tokens from first_position on; ids a draft model lacks are 0
+  std::int32_t k = 0;                ///< 0: catch up only. k > 0: new_tokens reaches the last known token
   std::int32_t ticket_row = -1;
   /// Fewer than k where the source itself is not sure enough; rows it leaves empty cost the target nothing.
   drafts_by_evidence most = same_for_all(limits::kMaxDraftTokens);
@@ -107,7 +107,7 @@ struct draft_work {
   std::vector<slot_id> closed;
   std::vector<table_delta> table_deltas;
   std::vector<proposal> proposals;
-  std::shared_ptr<ticket> drafts;        ///< one row per proposal with k > 0
+  std::shared_ptr<ticket> drafts;  ///< one row per proposal with k > 0
 };
 
 /// `draft_finished`, posted by the source when its work item has left its stream (the fence for the blocks it used).
@@ -119,8 +119,8 @@ struct draft_outcome {
   struct entry {
     slot_id slot = kNoSlot;
     std::uint32_t incarnation = 0;
-    std::int32_t known_rows = 0;   ///< known tokens the source has now taken in: first_position + new_tokens.size()
-    std::int32_t draft_rows = 0;   ///< drafts beyond them whose KV is present (k-1 after a full proposal)
+    std::int32_t known_rows = 0;  ///< known tokens the source has now taken in: first_position + new_tokens.size()
+    std::int32_t draft_rows = 0;  ///< drafts beyond them whose KV is present (k-1 after a full proposal)
   };
   std::vector<entry> entries;
 };

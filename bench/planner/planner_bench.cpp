@@ -82,7 +82,8 @@ BENCHMARK(commit_and_plan)->Arg(1)->Arg(16)->Arg(64)->Arg(256)->Iterations(2000)
 /// Both sources can serve, every sequence may use either, and nothing is free.
 void choose_drafts(benchmark::State& state) {
   const auto sequences = static_cast<std::size_t>(state.range(0));
-  adaptive_policy policy({.method = draft_method::none, .k = limits::kMaxDraftTokens, .adaptive = true, .any_method = true});
+  adaptive_policy policy(
+      {.method = draft_method::none, .k = limits::kMaxDraftTokens, .adaptive = true, .any_method = true});
   std::vector<sequence_acceptance> acceptance(sequences);
   std::vector<draft_question> asked(sequences);
   for (std::size_t i = 0; i < sequences; ++i) {

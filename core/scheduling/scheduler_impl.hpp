@@ -24,7 +24,8 @@ struct scheduler::impl {
   void matched(const prefix_matched& message);
   void finish_step(const step_finished& message, time_point now);
   void settle_row(const planned_rows& part, const slot_outcome& slot, evidence_class evidence, time_point now);
-  void settle_drafts(const planned_rows& part, const slot_outcome& slot, evidence_class evidence, std::int32_t accepted);
+  void settle_drafts(const planned_rows& part, const slot_outcome& slot, evidence_class evidence,
+                     std::int32_t accepted);
   void finish_drafts(const draft_finished& message);
   void change_drafter(const drafter_changed& message);
   void restart_allocator(const allocator_restarted& message);

@@ -6,8 +6,8 @@
 namespace tandem {
 namespace {
 
-constexpr double kSourceMemory = 0.99;     // per proposal: about the last hundred of a class
-constexpr double kSequenceMemory = 0.85;   // about the last seven
+constexpr double kSourceMemory = 0.99;    // per proposal: about the last hundred of a class
+constexpr double kSequenceMemory = 0.85;  // about the last seven
 constexpr double kClassPriorTrials = 8;
 constexpr double kPlacePriorTrials = 6;
 constexpr double kSequencePriorTrials = 5;
@@ -59,8 +59,7 @@ void acceptance_statistics::estimate(class_counts& of) {
   double so_far = 1;
   for (std::size_t place = 0; place < of.at.size(); ++place) {
     const counts& here = of.at[place];
-    of.given_before[place] =
-        bounded((here.accepted + kPlacePriorTrials * average) / (here.tried + kPlacePriorTrials));
+    of.given_before[place] = bounded((here.accepted + kPlacePriorTrials * average) / (here.tried + kPlacePriorTrials));
     so_far *= of.given_before[place];
     of.average[place] = so_far;
   }

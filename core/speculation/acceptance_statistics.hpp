@@ -2,9 +2,9 @@
 /// How likely drafts are to be accepted, per source, evidence, place in the run, and sequence; learned online from
 /// decayed counts. Single-threaded.
 ///
-/// A source keeps, by evidence class, the share accepted at each place given that the place before was; its prior is the
-/// class's average, and that one's prior is ours. A sequence keeps how its drafts fared against what the source's average
-/// foretold: one factor on the odds of every place, since the few runs of one sequence cannot fill a table.
+/// A source keeps, by evidence class, the share accepted at each place given that the place before was; its prior is
+/// the class's average, and that one's prior is ours. A sequence keeps how its drafts fared against what the source's
+/// average foretold: one factor on the odds of every place, since the few runs of one sequence cannot fill a table.
 
 #include <array>
 
@@ -19,9 +19,9 @@ using evidence_shares = std::array<double, kEvidenceClasses>;
 
 /// What one sequence's drafts of one source reached. Owner: the sequence.
 struct sequence_record {
-  double tried = 0;     ///< places verified, decayed
+  double tried = 0;  ///< places verified, decayed
   double accepted = 0;
-  double foretold = 0;  ///< Σ of the source's probabilities over the places tried
+  double foretold = 0;                            ///< Σ of the source's probabilities over the places tried
   std::array<double, kEvidenceClasses> offers{};  ///< answers by evidence, decayed
   std::int32_t steps_unasked = 0;                 ///< decoding steps since the source was last asked
 };
@@ -55,7 +55,7 @@ class acceptance_statistics {
   static void estimate(class_counts& of);
 
   std::array<class_counts, kEvidenceClasses> classes_{};
-  evidence_shares offers_{};        // decayed counts
+  evidence_shares offers_{};  // decayed counts
   evidence_shares prior_offers_{};
 };
 

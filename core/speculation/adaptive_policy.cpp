@@ -6,17 +6,17 @@
 namespace tandem {
 namespace {
 
-constexpr double kExplorationShare = 0.01;       // of all step time
-constexpr double kMostSavedSteps = 8;            // step times that can be saved up for exploration
-constexpr double kLeastAdvantage = 1.015;        // over plain decoding, before drafting is believed to pay
-constexpr double kBenefitOfDoubt = 1;            // plain decoding gets that much of what the costs may be wrong by
-constexpr std::int32_t kProbeAfterSteps = 16;    // a sequence is probed only when a source was idle for it that long
+constexpr double kExplorationShare = 0.01;     // of all step time
+constexpr double kMostSavedSteps = 8;          // step times that can be saved up for exploration
+constexpr double kLeastAdvantage = 1.015;      // over plain decoding, before drafting is believed to pay
+constexpr double kBenefitOfDoubt = 1;          // plain decoding gets that much of what the costs may be wrong by
+constexpr std::int32_t kProbeAfterSteps = 16;  // a sequence is probed only when a source was idle for it that long
 constexpr std::int32_t kProbeModelDrafts = 2;
 constexpr std::int32_t kProbeMatchDrafts = 4;
-constexpr double kKnownPlainSteps = 0.5;         // weight of the plain step's bucket below which it is tried again
-constexpr std::int32_t kSteadyUnseen = 4;        // tokens; a source that lacks more has to catch up first
-constexpr std::int32_t kHopedForTokens = 64;     // a sequence is expected to go on for that long, or as long as it has
-constexpr double kMostStepsOfUse = 256;          // over which a catch-up is spread at most
+constexpr double kKnownPlainSteps = 0.5;      // weight of the plain step's bucket below which it is tried again
+constexpr std::int32_t kSteadyUnseen = 4;     // tokens; a source that lacks more has to catch up first
+constexpr std::int32_t kHopedForTokens = 64;  // a sequence is expected to go on for that long, or as long as it has
+constexpr double kMostStepsOfUse = 256;       // over which a catch-up is spread at most
 
 constexpr std::array kSources{draft_method::ngram, draft_method::draft_model};
 
@@ -142,7 +142,8 @@ adaptive_policy::step_plan adaptive_policy::plan_with(const step_base& base, con
 std::vector<draft_method> adaptive_policy::best_alone(const step_base& base, const std::vector<outlook>& outlooks,
                                                       double tokens_per_second) const {
   const auto sequences = static_cast<double>(outlooks.size());
-  const double rows = (costs_.step_seconds(base.rows + 2 * sequences) - costs_.step_seconds(base.rows)) / (2 * sequences);
+  const double rows =
+      (costs_.step_seconds(base.rows + 2 * sequences) - costs_.step_seconds(base.rows)) / (2 * sequences);
   draft_prices prices;
   prices.row = tokens_per_second * std::max(rows, base.least_row_seconds);
   prices.forward = tokens_per_second * costs_.forward_seconds(sequences) / sequences;

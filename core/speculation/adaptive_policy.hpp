@@ -3,8 +3,8 @@
 /// acceptance statistics expect the most tokens a second from; none where plain decoding is expected to be as fast.
 ///
 /// What is not tried is not learned: a small share of the time (kExplorationShare) may be spent on drafts that are not
-/// expected to pay, so that a source that was bad can come back, and on plain steps where their cost is not known. A probe
-/// is charged in full, as if it gained nothing; its cost is saved up before it is spent.
+/// expected to pay, so that a source that was bad can come back, and on plain steps where their cost is not known. A
+/// probe is charged in full, as if it gained nothing; its cost is saved up before it is spent.
 
 #include "core/speculation/draft_search.hpp"
 
@@ -24,7 +24,7 @@ class adaptive_policy final : public speculation_policy {
  private:
   /// What may be done for one sequence.
   struct outlook {
-    std::optional<draft_choice> fixed;                      ///< the request leaves no choice
+    std::optional<draft_choice> fixed;  ///< the request leaves no choice
     per_method<std::optional<draft_option>> options;
   };
   struct step_plan {

@@ -5,11 +5,11 @@
 namespace tandem {
 namespace {
 
-constexpr double kPriorDraftShare = 0.3;        // a draft model's forward, of the target's
+constexpr double kPriorDraftShare = 0.3;         // a draft model's forward, of the target's
 constexpr std::int32_t kTellingPrefillRows = 8;  // fewer say little about what a prompt's row costs
 constexpr double kPrefillRate = 0.2;
 constexpr double kAskingRate = 0.1;
-constexpr double kSlowestWaitTaken = 4;         // times what was usual
+constexpr double kSlowestWaitTaken = 4;  // times what was usual
 
 }  // namespace
 
@@ -29,7 +29,8 @@ void cost_model::observe(const step_seen& step) {
     asked_[source] = true;
     return;
   }
-  const double taken = usual > 0 ? std::min(step.ticket_wait_seconds, kSlowestWaitTaken * usual) : step.ticket_wait_seconds;
+  const double taken =
+      usual > 0 ? std::min(step.ticket_wait_seconds, kSlowestWaitTaken * usual) : step.ticket_wait_seconds;
   usual += kAskingRate * (taken - usual);
 }
 

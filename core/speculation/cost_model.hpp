@@ -2,9 +2,9 @@
 /// What steps and drafts cost on this device, learned from the real ones. Single-threaded.
 ///
 /// T(rows) of the target comes from steps without prefill rows, for a prefill row has no logits and costs less; what a
-/// prefill row costs is learned beside it. A draft model has a curve of its own: k drafts of n sequences are one forward
-/// over the tokens it had not seen and k-1 over n rows each. A source that does not compute (`ngram`) costs the wait
-/// for its ticket.
+/// prefill row costs is learned beside it. A draft model has a curve of its own: k drafts of n sequences are one
+/// forward over the tokens it had not seen and k-1 over n rows each. A source that does not compute (`ngram`) costs the
+/// wait for its ticket.
 
 #include <cmath>
 

@@ -7,9 +7,10 @@
 namespace tandem {
 namespace {
 
-constexpr double kLeastGain = 0.02;   // a draft less likely than that pays nowhere
-constexpr double kRareOffer = 0.01;   // evidence less likely than that is not planned for: rows are held for the most
-constexpr double kDoubtOfRows = 1.06;  // what is measured with noise is chosen where it looks cheap: rows cost a bit more
+constexpr double kLeastGain = 0.02;  // a draft less likely than that pays nowhere
+constexpr double kRareOffer = 0.01;  // evidence less likely than that is not planned for: rows are held for the most
+constexpr double kDoubtOfRows =
+    1.06;  // what is measured with noise is chosen where it looks cheap: rows cost a bit more
 constexpr double kRounding = 1e-9;
 
 /// The next draft of one sequence under one evidence.

@@ -2,9 +2,9 @@
 /// The search for the drafts of one step: pure arithmetic over what sequences may gain and what rows cost.
 ///
 /// Maximises (expected tokens) / (expected seconds). A draft's gain is the probability that it and all before it are
-/// accepted, so the best set of a given size is the best drafts overall: they are taken in falling order of gain (a heap over
-/// the sequences), the objective is followed along that order, and the best point is kept; a staircase in T(rows) is crossed as
-/// long as it is no wider than limits::kRowsWithoutGain. O(rows · log sequences).
+/// accepted, so the best set of a given size is the best drafts overall: they are taken in falling order of gain (a
+/// heap over the sequences), the objective is followed along that order, and the best point is kept; a staircase in
+/// T(rows) is crossed as long as it is no wider than limits::kRowsWithoutGain. O(rows · log sequences).
 
 #include <vector>
 
@@ -35,7 +35,7 @@ struct step_base {
 struct drafts_found {
   std::vector<std::array<std::int8_t, kEvidenceClasses>> drafts;  ///< by sequence and evidence
   std::vector<double> gain;                                       ///< expected accepted drafts, by sequence
-  double tokens = 0;   // expected, as all below
+  double tokens = 0;                                              // expected, as all below
   double rows = 0;
   double seconds = 0;
   double tokens_per_second() const { return tokens / seconds; }

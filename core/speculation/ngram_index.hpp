@@ -1,6 +1,6 @@
 #pragma once
-/// Prompt lookup: the tokens that followed the longest recent repetition of the sequence's tail. Owner: the ngram drafter,
-/// one per sequence. Amortised O(longest n-gram) per appended token, whatever the length.
+/// Prompt lookup: the tokens that followed the longest recent repetition of the sequence's tail. Owner: the ngram
+/// drafter, one per sequence. Amortised O(longest n-gram) per appended token, whatever the length.
 
 #include <cstdint>
 #include <span>

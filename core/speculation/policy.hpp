@@ -1,6 +1,6 @@
 #pragma once
-/// Which draft source and how many drafts, for all sequences of a step together. The scheduler asks; the policy answers,
-/// and is told what came of it. No clocks: the same inputs give the same answers.
+/// Which draft source and how many drafts, for all sequences of a step together. The scheduler asks; the policy
+/// answers, and is told what came of it. No clocks: the same inputs give the same answers.
 
 #include <array>
 #include <cstdint>
@@ -36,21 +36,21 @@ struct draft_choice {
 
 /// A sequence that could take part in the next step.
 struct draft_question {
-  const speculation_params* wanted = nullptr;   ///< the request's own wish; null: none
-  sequence_acceptance* acceptance = nullptr;    ///< what its sources reached so far; null: nothing is known
-  bool decoding = false;                        ///< its next row yields a token; else it may not draft
-  std::int32_t length = 0;                      ///< known tokens
-  std::int32_t output_length = 0;               ///< of them generated
-  std::int32_t tokens_left = 0;                 ///< until its limit
-  per_method<std::int32_t> fits{};              ///< drafts that the lengths of sequence, model and source allow
-  per_method<std::int32_t> unseen{};            ///< known tokens the source has not taken in
+  const speculation_params* wanted = nullptr;  ///< the request's own wish; null: none
+  sequence_acceptance* acceptance = nullptr;   ///< what its sources reached so far; null: nothing is known
+  bool decoding = false;                       ///< its next row yields a token; else it may not draft
+  std::int32_t length = 0;                     ///< known tokens
+  std::int32_t output_length = 0;              ///< of them generated
+  std::int32_t tokens_left = 0;                ///< until its limit
+  per_method<std::int32_t> fits{};             ///< drafts that the lengths of sequence, model and source allow
+  per_method<std::int32_t> unseen{};           ///< known tokens the source has not taken in
 };
 
 struct step_question {
   std::span<const draft_question> sequences;
-  per_method<bool> available{};     ///< sources alive and not busy
-  std::int32_t prefill_rows = 0;    ///< that the step will have beside the decoding sequences, at most
-  std::int32_t row_budget = 0;      ///< of the step, all rows
+  per_method<bool> available{};   ///< sources alive and not busy
+  std::int32_t prefill_rows = 0;  ///< that the step will have beside the decoding sequences, at most
+  std::int32_t row_budget = 0;    ///< of the step, all rows
 };
 
 /// One verified proposal.
@@ -64,10 +64,10 @@ struct proposal_seen {
 
 /// One finished step of the target.
 struct step_seen {
-  std::int32_t decode_rows = 0;   ///< rows with logits: decoding sequences and the drafts really verified
+  std::int32_t decode_rows = 0;  ///< rows with logits: decoding sequences and the drafts really verified
   std::int32_t prefill_rows = 0;
-  std::int64_t context = 0;       ///< Σ over rows of the positions they attend to
-  double seconds = 0;             ///< of computing, without waiting for tickets
+  std::int64_t context = 0;  ///< Σ over rows of the positions they attend to
+  double seconds = 0;        ///< of computing, without waiting for tickets
   double ticket_wait_seconds = 0;
   draft_method only_source = draft_method::none;  ///< the one whose ticket was awaited; none: several, or none was
 };
@@ -75,8 +75,8 @@ struct step_seen {
 /// One finished work item of a source that computes.
 struct drafts_seen {
   draft_method method = draft_method::none;
-  std::int32_t first_rows = 0;                 ///< tokens taken in; the forward over them gives the first drafts
-  std::vector<std::int32_t> sequences_at;      ///< [j] sequences that want more than j + 1 drafts: rows of forward j + 1
+  std::int32_t first_rows = 0;             ///< tokens taken in; the forward over them gives the first drafts
+  std::vector<std::int32_t> sequences_at;  ///< [j] sequences that want more than j + 1 drafts: rows of forward j + 1
   double seconds = 0;
 };
 

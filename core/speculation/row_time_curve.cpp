@@ -9,16 +9,16 @@
 namespace tandem {
 namespace {
 
-constexpr double kSingleRows = 32;          // buckets of one row count each up to here
+constexpr double kSingleRows = 32;  // buckets of one row count each up to here
 constexpr double kBucketsAnOctave = 8;
-constexpr double kMostWeight = 48;          // a bucket's mean is over about that many steps
+constexpr double kMostWeight = 48;  // a bucket's mean is over about that many steps
 constexpr double kFadePerStep = 1.0 / 2000;
 constexpr double kForgottenBelow = 0.1;     // weight
 constexpr double kSlowestTaken = 2.0;       // times the prediction
 constexpr double kSurePredictionSteps = 4;  // before that nothing is an outlier
 constexpr double kSharedDrift = 0.02;       // of a step's surprise is the whole machine's
 constexpr double kSurpriseRate = 0.02;
-constexpr double kPriorSlopeRows = 2;       // the prior's slope counts like that many rows of measured slope
+constexpr double kPriorSlopeRows = 2;  // the prior's slope counts like that many rows of measured slope
 constexpr double kContextMemory = 0.998;
 constexpr double kContextPriorVariance = 1e6;  // positions²
 

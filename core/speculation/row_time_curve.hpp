@@ -2,10 +2,10 @@
 /// Seconds of one forward as a function of its rows, learned online. Single-threaded.
 ///
 /// Piecewise linear over row buckets (each row count of its own up to 32, then eight an octave). A bucket is a decayed
-/// mean that one slow step moves by no more than a factor of two; fast ones are taken as they are, for no accident makes a
-/// step fast. What is asked for is made monotone (pool adjacent violators), goes on beyond the largest bucket with the slope of
-/// its last doubling, and is a prior's shape until something was seen. Buckets not seen for long are forgotten, so that
-/// one bad measurement is not believed for ever.
+/// mean that one slow step moves by no more than a factor of two; fast ones are taken as they are, for no accident
+/// makes a step fast. What is asked for is made monotone (pool adjacent violators), goes on beyond the largest bucket
+/// with the slope of its last doubling, and is a prior's shape until something was seen. Buckets not seen for long are
+/// forgotten, so that one bad measurement is not believed for ever.
 
 #include <cstddef>
 #include <cstdint>

@@ -16,7 +16,7 @@ proposal_seen model_run(std::int32_t drafted, std::int32_t accepted, sequence_ac
 
 TEST(evidence, grows_with_the_length_of_the_match) {
   EXPECT_EQ(evidence_of_match(0), kNothingOffered);
-  const std::vector<std::pair<std::int32_t, int>> expected{{1, 1},  {2, 1},  {3, 2},  {4, 2},  {5, 3}, {8, 3},
+  const std::vector<std::pair<std::int32_t, int>> expected{{1, 1}, {2, 1},  {3, 2},  {4, 2},  {5, 3},   {8, 3},
                                                            {9, 4}, {16, 4}, {17, 5}, {32, 5}, {1000, 5}};
   for (const auto& [tokens, evidence] : expected) EXPECT_EQ(evidence_of_match(tokens), evidence) << tokens;
 }
@@ -44,7 +44,8 @@ TEST(acceptance_statistics, survival_never_rises_and_stays_a_probability) {
   std::mt19937_64 random(1);
   for (int i = 0; i < 300; ++i) {
     const auto drafted = static_cast<std::int32_t>(1 + random() % limits::kMaxDraftTokens);
-    statistics.observe(model_run(drafted, static_cast<std::int32_t>(random() % (static_cast<unsigned>(drafted) + 1)), &sequence));
+    statistics.observe(
+        model_run(drafted, static_cast<std::int32_t>(random() % (static_cast<unsigned>(drafted) + 1)), &sequence));
     const survival all = statistics.expect(&sequence.by_method[2], kNoOpinion);
     double before = 1;
     for (const double each : all) {
@@ -58,9 +59,7 @@ TEST(acceptance_statistics, survival_never_rises_and_stays_a_probability) {
 TEST(acceptance_statistics, learns_each_place_given_the_one_before) {
   acceptance_statistics statistics(draft_method::draft_model);
   std::mt19937_64 random(2);
-  const auto happens = [&](double probability) {
-    return static_cast<double>(random() >> 11) * 0x1p-53 < probability;
-  };
+  const auto happens = [&](double probability) { return static_cast<double>(random() >> 11) * 0x1p-53 < probability; };
   const std::array<double, 4> truth{0.9, 0.5, 0.8, 0.3};
   for (int i = 0; i < 3000; ++i) {
     std::int32_t accepted = 0;

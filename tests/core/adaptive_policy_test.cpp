@@ -1,5 +1,5 @@
-// The adaptive policy in a closed loop with made devices and sources: never slower than plain decoding, as good as the best
-// fixed choice, back when a source comes back.
+// The adaptive policy in a closed loop with made devices and sources: never slower than plain decoding, as good as the
+// best fixed choice, back when a source comes back.
 #include "core/speculation/adaptive_policy.hpp"
 
 #include <gtest/gtest.h>
@@ -50,8 +50,12 @@ std::vector<named_device> devices() {
   small_model.target = synthetic::linear(0.003, 0.25);
   small_model.draft = synthetic::linear(0.001, 0.2);
   small_model.asking_seconds = 60e-6;
-  return {{"flat", flat},           {"linear", device{}},           {"tiles", tiles},
-          {"noisy, flat", noisy_flat}, {"noisy, linear", noisy_linear}, {"small model", small_model}};
+  return {{"flat", flat},
+          {"linear", device{}},
+          {"tiles", tiles},
+          {"noisy, flat", noisy_flat},
+          {"noisy, linear", noisy_linear},
+          {"small model", small_model}};
 }
 
 struct named_sources {
@@ -64,7 +68,8 @@ std::vector<named_sources> sources() {
           {"bad", always(matches(0.3, 0.1)), always(model(0.2))},
           {"n-gram only, chance", always(matches(0.5, 0.05)), nullptr},
           {"changing", by_turns(matches(0.8, 0.95), matches(0.3, 0.05), 300), by_turns(model(0.85), model(0.1), 420)},
-          {"some sequences", [](std::int64_t, std::size_t i) { return i % 2 == 1 ? matches(0.8, 0.95) : matches(0.1, 0.05); },
+          {"some sequences",
+           [](std::int64_t, std::size_t i) { return i % 2 == 1 ? matches(0.8, 0.95) : matches(0.1, 0.05); },
            [](std::int64_t, std::size_t i) { return model(i % 3 == 0 ? 0.3 : 0.8); }}};
 }
 
@@ -125,7 +130,8 @@ TEST(adaptive_policy, comes_back_to_a_source_that_became_good_again) {
     };
     const source_at ngram = from_text ? turn(matches(0.3, 0.02), matches(0.9, 0.95)) : source_at{};
     const source_at draft = from_text ? source_at{} : turn(model(0.05), model(0.9));
-    server loop(device{.target = synthetic::linear(0.02, 0.1), .draft = synthetic::linear(0.004, 0.1)}, ngram, draft, 1, 5);
+    server loop(device{.target = synthetic::linear(0.02, 0.1), .draft = synthetic::linear(0.004, 0.1)}, ngram, draft, 1,
+                5);
     adaptive_policy policy(automatic());
     const double before = loop.run(policy, kBadSteps).tokens_per_second();
     loop.run(policy, 600);

@@ -132,8 +132,8 @@ TEST(cost_model, takes_the_wait_for_a_lone_ticket_as_the_price_of_asking) {
   cost_model costs;
   EXPECT_EQ(costs.asking_seconds(draft_method::ngram), 0);
   for (int i = 0; i < 50; ++i)
-    costs.observe(step_seen{
-        .decode_rows = 1, .seconds = 0.02, .ticket_wait_seconds = 1e-4, .only_source = draft_method::ngram});
+    costs.observe(
+        step_seen{.decode_rows = 1, .seconds = 0.02, .ticket_wait_seconds = 1e-4, .only_source = draft_method::ngram});
   costs.observe(
       step_seen{.decode_rows = 1, .seconds = 0.02, .ticket_wait_seconds = 0.2, .only_source = draft_method::ngram});
   EXPECT_NEAR(costs.asking_seconds(draft_method::ngram), 1e-4, 5e-5);

@@ -15,7 +15,8 @@ constexpr std::int32_t kMost = 8;
 cost_model costs_of(const synthetic::row_seconds& target, const synthetic::row_seconds& draft) {
   cost_model costs;
   for (int i = 0; i < 12; ++i) {
-    for (std::int32_t rows = 1; rows <= 40; ++rows) costs.observe(step_seen{.decode_rows = rows, .seconds = target(rows)});
+    for (std::int32_t rows = 1; rows <= 40; ++rows)
+      costs.observe(step_seen{.decode_rows = rows, .seconds = target(rows)});
     for (std::int32_t rows = 1; rows <= 8; ++rows)
       costs.observe(drafts_seen{draft_method::draft_model, rows, {}, draft(rows)});
   }
@@ -88,8 +89,8 @@ std::vector<made_device> devices() {
 }
 
 TEST(draft_search, DISABLED_is_within_five_percent_of_trying_everything) {
-  const std::vector<std::vector<double>> companies{{0.2}, {0.5},      {0.8},      {0.95},          {0.1, 0.9},
-                                                   {0.7, 0.7}, {0.3, 0.6, 0.9}, {0.85, 0.85, 0.85}};
+  const std::vector<std::vector<double>> companies{{0.2},      {0.5},      {0.8},           {0.95},
+                                                   {0.1, 0.9}, {0.7, 0.7}, {0.3, 0.6, 0.9}, {0.85, 0.85, 0.85}};
   for (const made_device& made : devices()) {
     const cost_model costs = costs_of(made.target, made.draft);
     for (const draft_method method : {draft_method::ngram, draft_method::draft_model}) {
@@ -98,7 +99,8 @@ TEST(draft_search, DISABLED_is_within_five_percent_of_trying_everything) {
         for (const double accepted : company) options.push_back(certain(method, accepted));
         const double best = best_of_all(costs, options);
         EXPECT_GE(tokens_per_second(costs, options, chosen(costs, options)), 0.95 * best)
-            << made.name << " method " << static_cast<int>(method) << " " << company.front() << " of " << company.size();
+            << made.name << " method " << static_cast<int>(method) << " " << company.front() << " of "
+            << company.size();
       }
     }
   }
@@ -106,7 +108,9 @@ TEST(draft_search, DISABLED_is_within_five_percent_of_trying_everything) {
 
 TEST(draft_search, gives_few_drafts_to_bad_sources_many_to_good_ones_and_none_under_load) {
   const cost_model costs = costs_of(synthetic::flat_then_linear(0.02, 12), synthetic::linear(0.001, 0.05));
-  const auto alone = [&](double accepted) { return chosen(costs, {certain(draft_method::draft_model, accepted)}).front(); };
+  const auto alone = [&](double accepted) {
+    return chosen(costs, {certain(draft_method::draft_model, accepted)}).front();
+  };
   EXPECT_GE(alone(0.45), 1);
   EXPECT_LE(alone(0.45), 3);
   EXPECT_GE(alone(0.85), 5);

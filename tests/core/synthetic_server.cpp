@@ -8,7 +8,7 @@ namespace tandem::synthetic {
 namespace {
 
 constexpr std::int32_t kRowBudget = 2048;
-constexpr double kMeanOffWithNoise = 0.5;   // of variance: exp(noise) is 1 on average
+constexpr double kMeanOffWithNoise = 0.5;  // of variance: exp(noise) is 1 on average
 
 }  // namespace
 
@@ -40,8 +40,11 @@ source matches(double share, double accepted) {
 }
 
 server::server(device made, source_at ngram, source_at draft_model, std::size_t sequences, std::uint64_t seed)
-    : device_(std::move(made)), sources_{nullptr, std::move(ngram), std::move(draft_model)}, sequences_(sequences),
-      random_(seed), seed_(seed) {}
+    : device_(std::move(made)),
+      sources_{nullptr, std::move(ngram), std::move(draft_model)},
+      sequences_(sequences),
+      random_(seed),
+      seed_(seed) {}
 
 double server::uniform() {
   return static_cast<double>(random_() >> 11) * 0x1p-53;
@@ -105,7 +108,8 @@ proposal_seen server::verify(std::size_t sequence, const draft_choice& choice) {
   proposal_seen seen{choice.method, &sequences_[sequence].acceptance, kNothingOffered, 0, 0};
   const source now = sources_[static_cast<std::size_t>(choice.method)](step_, sequence);
   double left = uniform();
-  while (seen.evidence + 1U < kEvidenceClasses && left >= now.offers[seen.evidence]) left -= now.offers[seen.evidence++];
+  while (seen.evidence + 1U < kEvidenceClasses && left >= now.offers[seen.evidence])
+    left -= now.offers[seen.evidence++];
   if (seen.evidence == kNothingOffered) return seen;
   seen.drafted = std::min<std::int32_t>(choice.k, choice.most[seen.evidence]);
   while (seen.accepted < seen.drafted && uniform() < now.accepted[seen.evidence]) ++seen.accepted;

@@ -1,7 +1,7 @@
 #pragma once
 /// A policy in a closed loop with a made device and made draft sources: step after step it chooses, seconds pass as the
-/// device's curves say, drafts are accepted as the sources' probabilities say. A sequence that has ended makes room for a
-/// new one. No models, no clocks; a seed replays.
+/// device's curves say, drafts are accepted as the sources' probabilities say. A sequence that has ended makes room for
+/// a new one. No models, no clocks; a seed replays.
 
 #include <functional>
 #include <memory>

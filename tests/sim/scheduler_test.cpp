@@ -231,7 +231,7 @@ TEST(Scheduler, TheAdaptivePolicyChangesNoAnswerUnderPressureAndDrafts) {
 
 TEST(Scheduler, CountsDraftsByMethodAndPlaceAsInTheWhole) {
   engine_options options;
-  options.adaptive = true;
+  options.method = draft_method::draft_model;
   options.k = 8;
   options.draft_wrong_every = 3;
   simulated_engine engine(options, 11);

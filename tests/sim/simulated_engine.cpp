@@ -187,8 +187,17 @@ void simulated_engine::propose_ngram(const draft_work& work) {
   for (const slot_opening& opening : work.opened) ngram_.erase(opening.slot);
   for (const proposal& wish : work.proposals) {
     auto at = ngram_.find(wish.slot);
+    // As the real source: another incarnation starts over, and a gap is answered with what is known.
+    if (at != ngram_.end() && at->second.first != wish.incarnation) {
+      ngram_.erase(at);
+      at = ngram_.end();
+    }
     if (at == ngram_.end()) at = ngram_.emplace(wish.slot, std::pair{wish.incarnation, ngram_index(1, 3)}).first;
     ngram_index& index = at->second.second;
+    if (wish.first_position > index.size()) {
+      outcome->entries.push_back({wish.slot, wish.incarnation, index.size(), 0});
+      continue;
+    }
     TANDEM_ASSERT(index.size() == wish.first_position);
     index.append(wish.new_tokens);
     if (wish.k > 0) {
