@@ -32,7 +32,7 @@ enum class activation_kind : std::uint8_t {
   fp32,       ///< as it is
   bf16,       ///< rounded to nearest even
   int8,       ///< int8 with one fp32 scale and one int32 sum per 32 values (round half to even, scale = max|x| / 127)
-  int8_pair,  ///< two such terms: the value, and what rounding left of it; about 15 bits
+  int8_pair,  ///< the same, and a second term of what rounding left, where a block stands out of its row
 };
 
 /// M rows of K inputs, converted once and used by several matrices (e.g. query, key and value). Owner: the step's
