@@ -155,6 +155,8 @@ class PythonEngine:
         rounds = range(2)
         first = sum(self.seconds(model, 1, 1, 1, bound_s) for _ in rounds)
         whole = sum(self.seconds(model, 1, 1, tokens + 1, bound_s) for _ in rounds)
+        if whole <= first:
+            raise RuntimeError(f"{tokens + 1} tokens took no longer than the first alone: {whole:.3f} s, {first:.3f} s")
         return len(rounds) * tokens / (whole - first)
 
     def prefill_speed(self, model, tokens, rounds, bound_s):
