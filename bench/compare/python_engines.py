@@ -104,7 +104,8 @@ class PythonEngine:
 
     def look(self):
         """The package's version."""
-        ask = f"import importlib.metadata as m\nprint([d.version for d in m.distributions() if d.name in {self.packages}][0])"
+        ask = ("from importlib.metadata import distributions as all\n"
+               f"print([one.version for one in all() if one.name in {self.packages}][0])")
         try:
             done = subprocess.run([self.python, "-c", ask], capture_output=True, text=True, timeout=LOOK_BOUND_S,
                                   check=False)
@@ -190,7 +191,9 @@ class Vllm(PythonEngine):
         cores = sorted(os.sched_getaffinity(0))[:self.threads]
         chosen = {"VLLM_CPU_KVCACHE_SPACE": "2", "VLLM_CPU_OMP_THREADS_BIND": ",".join(map(str, cores)),
                   "OMP_NUM_THREADS": str(self.threads), "VLLM_ENABLE_V1_MULTIPROCESSING": "0", "HF_HUB_OFFLINE": "1",
-                  "VLLM_NO_USAGE_STATS": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+                  "VLLM_NO_USAGE_STATS": "1", "TORCHINDUCTOR_COMPILE_THREADS": "1",
+                  # What it compiles ahead of time for CPUs it cannot load again: each start took a minute more.
+                  "VLLM_USE_AOT_COMPILE": "0"}
         return {**os.environ, **chosen, "LD_PRELOAD": ":".join(self.preloaded())}
 
     def preloaded(self):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Peers that are Python packages: found, asked, left out. The packages here are stand-ins of a few lines, with a clock of their own."""
+"""Peers that are Python packages: found, asked, left out. The packages here are stand-ins with a clock of their own."""
 import json
 import os
 import subprocess
