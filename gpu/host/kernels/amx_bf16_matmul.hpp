@@ -109,7 +109,6 @@ struct amx_bf16_matmul {
     if (groups - group == 3) multiply_groups<3>(task, group);
     if (groups - group == 2) multiply_groups<2>(task, group);
     if (groups - group == 1) multiply_groups<1>(task, group);
-    Tiles::release();
   }
 };
 

@@ -20,20 +20,12 @@ std::array<kernel_reach, kPackedFormats> measure_reach(const kernel_table& vecto
   return reach;
 }
 
-void warn(const table_difference& difference) {
-  const std::string line = "tandem: warning: this machine's AMX computes products of " +
-                           std::string(format_name(difference.format)) + " weights with " +
-                           std::to_string(difference.rows) +
-                           " rows that differ from AVX-512's. AVX-512 is used instead; please report this.\n";
-  std::fputs(line.c_str(), stderr);
-}
-
 bool check_and_measure() {
   const kernel_table& vector = avx512_kernels();
   for (const kernel_table* tried : {&amx_kernels(), &amx_kernels_for_many_rows()}) {
     const auto difference = first_difference(vector, *tried);
     if (!difference) continue;
-    warn(*difference);
+    std::fputs(warning_of(*difference).c_str(), stderr);
     return false;
   }
   static const kernel_table table =
@@ -44,6 +36,12 @@ bool check_and_measure() {
 
 }  // namespace
 
+std::string warning_of(const table_difference& difference) {
+  return "tandem: warning: this machine's AMX computes products of " + std::string(format_name(difference.format)) +
+         " weights with " + std::to_string(difference.rows) +
+         " rows differently from AVX-512. AVX-512 is used instead; please report this.\n";
+}
+
 kernel_table combined(const kernel_table& vector, const kernel_table& few, const kernel_table& many,
                       const std::array<kernel_reach, kPackedFormats>& reach) {
   kernel_table table = vector;
@@ -53,6 +51,7 @@ kernel_table combined(const kernel_table& vector, const kernel_table& few, const
   }
   const auto bf16 = static_cast<std::size_t>(packed_format::bf16);
   table.matmul[bf16] = few.matmul[bf16];
+  table.release = few.release;
   return table;
 }
 

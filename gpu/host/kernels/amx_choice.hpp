@@ -2,6 +2,7 @@
 /// Whether AMX may be trusted on this machine, and with which formats it is faster. Linked on x86-64 only.
 
 #include <array>
+#include <string>
 
 #include "gpu/host/kernels/kernel_table.hpp"
 #include "gpu/host/kernels/table_check.hpp"
@@ -12,6 +13,9 @@ namespace tandem::gpu::host {
 /// Otherwise times both and settles what chosen_amx_kernels() answers from then on. A few milliseconds. The machine must
 /// offer AMX.
 bool choose_amx_kernels();
+
+/// The line it prints.
+std::string warning_of(const table_difference& difference);
 
 /// AMX for each format where it was found faster; for all of them when nothing has been measured. Thread-safe.
 const kernel_table& chosen_amx_kernels();

@@ -65,13 +65,18 @@ struct amx_int8_matmul {
     alignas(kCacheLine) std::int32_t dots[2][kMaxTerms * kParts][kDots];
   };
 
-  /// 16 rows of input: block b of row r's term t is at(r, b + t · blocks).
+  /// 16 rows of input. The first row's block b of term t is at(b + t · blocks).
   struct input_group {
-    const std::byte* first = nullptr;
-    std::size_t stride = 0;
+    const std::byte* first;
+    std::size_t stride;
+    std::int64_t blocks;
+    std::int32_t terms;
+
     const std::byte* at(std::int64_t block) const {
       return first + static_cast<std::size_t>(block) * sizeof(activation_block);
     }
+    /// Bit i: block `from` + i has a second term.
+    std::uint32_t second_terms(std::int64_t) const { return terms == 2 ? ~0U : 0U; }
   };
 
   static constexpr tile_shapes shapes() {
@@ -131,17 +136,17 @@ struct amx_int8_matmul {
     Tiles::template store<kSum>(reinterpret_cast<std::byte*>(dots), kTileRowBytes);
   }
 
-  /// All products of one block.
-  template <int Terms>
-  static void multiply(const chunk& from, int index, const input_group& x, std::int64_t all_blocks,
+  /// All products of one block; `second`: of its second term as well.
+  static void multiply(const chunk& from, int index, const input_group& x, bool second,
                        std::int32_t (&dots)[kMaxTerms * kParts][kDots]) {
     const std::int64_t block = from.first + index;
     Tiles::template load<kWeightTile>(from.quants[index], kTileRowBytes);
     if constexpr (kParts == 2) Tiles::template load<kWeightTile + 1>(from.quants[index] + kPartBytes, kTileRowBytes);
     multiply_part<0, 0>(x, block, dots[0]);
     if constexpr (kParts == 2) multiply_part<0, 1>(x, block, dots[1]);
-    if constexpr (Terms == 2) multiply_part<1, 0>(x, block + all_blocks, dots[kParts]);
-    if constexpr (Terms == 2 && kParts == 2) multiply_part<1, 1>(x, block + all_blocks, dots[3]);
+    if (!second) return;
+    multiply_part<1, 0>(x, block + x.blocks, dots[kParts]);
+    if constexpr (kParts == 2) multiply_part<1, 1>(x, block + x.blocks, dots[3]);
   }
 
   /// One term's products into the sums, as int8_matmul::add_term does.
@@ -165,28 +170,27 @@ struct amx_int8_matmul {
     }
   }
 
-  template <int Terms>
-  static void scale(const chunk& from, int index, const input_group& x, std::int64_t all_blocks,
+  static void scale(const chunk& from, int index, const input_group& x, bool second,
                     const std::int32_t (&dots)[kMaxTerms * kParts][kDots], floats (&sums)[kTileRows]) {
     scale_term(from, index, x, from.first + index, dots, sums);
-    if constexpr (Terms == 2) scale_term(from, index, x, from.first + index + all_blocks, dots + kParts, sums);
+    if (second) scale_term(from, index, x, from.first + index + x.blocks, dots + kParts, sums);
   }
 
   /// One chunk into the sums of 16 rows, which start at zero with the first chunk.
-  template <int Terms>
-  static void add_chunk(const chunk& from, const input_group& x, std::int64_t all_blocks, products& work,
+  static void add_chunk(const chunk& from, const input_group& x, products& work,
                         float (&kept)[kTileRows][kTileOutputs]) {
     floats sums[kTileRows];
     TANDEM_UNROLL
     for (int r = 0; r < kTileRows; ++r) {
       sums[r] = from.first == 0 ? V::zero_floats() : V::load_floats(reinterpret_cast<const std::byte*>(kept[r]));
     }
-    multiply<Terms>(from, 0, x, all_blocks, work.dots[0]);
-    for (int index = 1; index < from.blocks; ++index) {
-      multiply<Terms>(from, index, x, all_blocks, work.dots[index % 2]);
-      scale<Terms>(from, index - 1, x, all_blocks, work.dots[(index - 1) % 2], sums);
+    const std::uint32_t seconds = x.second_terms(from.first);
+    const auto has_second = [seconds](int index) { return (seconds >> index & 1U) != 0; };
+    multiply(from, 0, x, has_second(0), work.dots[0]);
+    for (int index = 1; index <= from.blocks; ++index) {
+      if (index < from.blocks) multiply(from, index, x, has_second(index), work.dots[index % 2]);
+      scale(from, index - 1, x, has_second(index - 1), work.dots[(index - 1) % 2], sums);
     }
-    scale<Terms>(from, from.blocks - 1, x, all_blocks, work.dots[(from.blocks - 1) % 2], sums);
     TANDEM_UNROLL
     for (int r = 0; r < kTileRows; ++r) V::store(kept[r], sums[r]);
   }
@@ -198,7 +202,6 @@ struct amx_int8_matmul {
   }
 
   /// Groups [begin, begin + count), count ≤ kMaxGroups, which share each unpacked chunk.
-  template <int Terms>
   static void multiply_groups(const matmul_task& task, std::int32_t begin, std::int32_t count) {
     alignas(kCacheLine) float sums[kMaxGroups][kTileRows][kTileOutputs];
     chunk unpacked;
@@ -206,8 +209,9 @@ struct amx_int8_matmul {
     for (std::int64_t first = 0; first < task.blocks; first += kChunkBlocks) {
       fill(unpacked, task, first);
       for (std::int32_t g = 0; g < count; ++g) {
-        const input_group x{input_row(task, first_row_of(begin + g, task.rows)), task.input_stride};
-        add_chunk<Terms>(unpacked, x, task.blocks, work, sums[g]);
+        const input_group x{input_row(task, first_row_of(begin + g, task.rows)), task.input_stride, task.blocks,
+                            task.terms};
+        add_chunk(unpacked, x, work, sums[g]);
       }
     }
     for (std::int32_t g = 0; g < count; ++g) write(task, first_row_of(begin + g, task.rows), sums[g]);
@@ -218,14 +222,8 @@ struct amx_int8_matmul {
     static constexpr tile_shapes kShapes = shapes();
     Tiles::load_shapes(kShapes);
     for (std::int32_t begin = 0; begin < groups; begin += kMaxGroups) {
-      const std::int32_t count = std::min(kMaxGroups, groups - begin);
-      if (task.terms == 2) {
-        multiply_groups<2>(task, begin, count);
-      } else {
-        multiply_groups<1>(task, begin, count);
-      }
+      multiply_groups(task, begin, std::min(kMaxGroups, groups - begin));
     }
-    Tiles::release();
   }
 };
 

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "gpu/host/kernels/tile_shapes.hpp"
 
@@ -15,10 +16,18 @@ namespace tandem::gpu::host {
 namespace {
 
 struct amx_tiles {
-  /// Sets the shapes of all tiles and zeroes them. About 50 ns.
-  static void load_shapes(const tile_shapes& shapes) { asm volatile("ldtilecfg %0" : : "m"(shapes) : "memory"); }
+  /// Sets the shapes of all tiles, whose contents are then unknown. About 50 ns, so shapes that are loaded already are
+  /// left: nothing else on this thread uses tiles before release().
+  static void load_shapes(const tile_shapes& shapes) {
+    if (std::memcmp(&loaded(), &shapes, sizeof shapes) == 0) return;
+    asm volatile("ldtilecfg %0" : : "m"(shapes) : "memory");
+    loaded() = shapes;
+  }
   /// Back to no tiles, so that the thread's state is small again and the core may sleep deeply.
-  static void release() { asm volatile("tilerelease" : : : "memory"); }
+  static void release() {
+    asm volatile("tilerelease" : : : "memory");
+    loaded().palette = 0;
+  }
 
   template <int Tile>
   static void zero() {
@@ -43,6 +52,13 @@ struct amx_tiles {
   template <int Sum, int Left, int Right>
   static void dot_bf16() {
     asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(Sum), "i"(Left), "i"(Right));
+  }
+
+ private:
+  /// The shapes of this thread's tiles; palette 0: none.
+  static tile_shapes& loaded() {
+    thread_local tile_shapes shapes = {.palette = 0};
+    return shapes;
   }
 };
 

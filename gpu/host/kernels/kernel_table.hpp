@@ -33,6 +33,8 @@ struct kernel_table {
   void (*quantize_row_pair)(const float* input, std::int32_t columns, activation_block* out);
   /// Writes `columns` bf16, and one zero more when columns is odd.
   void (*round_row)(const float* input, std::int32_t columns, std::uint16_t* out);
+  /// Gives back what products leave in the calling thread's registers; to be called after a run of them. May be null.
+  void (*release)() = nullptr;
 };
 
 const kernel_table& portable_kernels();

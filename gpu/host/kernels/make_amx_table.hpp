@@ -42,6 +42,7 @@ kernel_table make_amx_table() {
   set.template operator()<byte_super_min_format, packed_format::byte_super_min>();
   set.template operator()<super16_format, packed_format::six_super16>();
   table.matmul[static_cast<std::size_t>(packed_format::bf16)] = &amx_bf16_matmul<Tiles, V>::run;
+  table.release = &Tiles::release;
   return table;
 }
 

@@ -17,8 +17,8 @@ namespace tandem::gpu::host {
 namespace {
 
 constexpr packed_format kInt8Formats[] = {
-    packed_format::nibble_half,   packed_format::nibble_half_min, packed_format::nibble_super_min,
-    packed_format::byte_half,     packed_format::byte_half_min,   packed_format::byte_super_min,
+    packed_format::nibble_half, packed_format::nibble_half_min, packed_format::nibble_super_min,
+    packed_format::byte_half,   packed_format::byte_half_min,   packed_format::byte_super_min,
     packed_format::six_super16,
 };
 
@@ -49,9 +49,9 @@ aligned_bytes random_tile(packed_format format, std::int32_t columns, number_sou
   aligned_bytes tile = allocate_aligned(size);
   TANDEM_ASSERT(tile != nullptr);
   const bool is_five_bits = format == packed_format::byte_half_min || format == packed_format::byte_super_min;
-  for (std::size_t i = 0; i < size; ++i) tile[i] = static_cast<std::byte>(source.next() & (is_five_bits ? 0x1FU : 0xFFU));
-  const std::size_t unit =
-      layout.header_bytes + static_cast<std::size_t>(layout.blocks_per_unit) * layout.plane_bytes;
+  for (std::size_t i = 0; i < size; ++i)
+    tile[i] = static_cast<std::byte>(source.next() & (is_five_bits ? 0x1FU : 0xFFU));
+  const std::size_t unit = layout.header_bytes + static_cast<std::size_t>(layout.blocks_per_unit) * layout.plane_bytes;
   for (std::size_t at = 0; at < size; at += unit) {
     for (std::size_t i = 0; i < 32; ++i) {
       const auto half = static_cast<std::uint16_t>(0x2400U | (source.next() & 0x83FFU));
@@ -84,11 +84,16 @@ input_rows quantized(const kernel_table& kernels, const std::vector<float>& valu
 
 constexpr float kUntouched = 12345.0F;
 
-std::vector<float> product(matmul_function kernel, matmul_task task) {
+void release(const kernel_table& kernels) {
+  if (kernels.release != nullptr) kernels.release();
+}
+
+std::vector<float> product(const kernel_table& kernels, packed_format format, matmul_task task) {
   std::vector<float> out(static_cast<std::size_t>(task.rows) * kTileOutputs, kUntouched);
   task.out = out.data();
   task.out_stride = kTileOutputs;
-  kernel(task);
+  kernels.matmul[static_cast<std::size_t>(format)](task);
+  release(kernels);
   return out;
 }
 
@@ -108,12 +113,12 @@ std::optional<std::int32_t> differing_rows(const kernel_table& trusted, const ke
   const aligned_bytes tile = random_tile(format, kColumns, source);
   const std::vector<float> values = random_floats(static_cast<std::size_t>(kMostCheckedRows) * kColumns, source);
   const input_rows input = quantized(trusted, values, kColumns, terms);
-  const auto index = static_cast<std::size_t>(format);
   for (const std::int32_t rows : kCheckedRows) {
     for (const std::int32_t outputs : {kTileOutputs, 11}) {
-      const matmul_task task{tile.get(), kColumns / kBlockInputs, input.bytes.get(), input.stride, terms, rows,
-                             nullptr,    kTileOutputs,            outputs};
-      if (!same_bits(product(trusted.matmul[index], task), product(tried.matmul[index], task))) return rows;
+      const matmul_task task{
+          tile.get(), kColumns / kBlockInputs, input.bytes.get(), input.stride, terms, rows, nullptr, kTileOutputs,
+          outputs};
+      if (!same_bits(product(trusted, format, task), product(tried, format, task))) return rows;
     }
   }
   return std::nullopt;
@@ -165,23 +170,25 @@ std::optional<std::int32_t> wrong_bf16_rows(const kernel_table& trusted, const k
       std::memcpy(tile.get() + pair * kCacheLine + 4 * n, w.data() + n * kStride + 2 * pair, 4);
     }
   }
-  const matmul_function kernel = tried.matmul[static_cast<std::size_t>(packed_format::bf16)];
   for (const std::int32_t rows : kCheckedRows) {
     for (const std::int32_t outputs : {kTileOutputs, 11}) {
-      const matmul_task task{tile.get(), kPairs,  reinterpret_cast<const std::byte*>(x.data()), 2 * kStride, 1, rows,
-                             nullptr,    kTileOutputs, outputs};
-      if (!is_close(product(kernel, task), inputs, weights, kColumns, outputs)) return rows;
+      const matmul_task task{
+          tile.get(),   kPairs, reinterpret_cast<const std::byte*>(x.data()), 2 * kStride, 1, rows, nullptr,
+          kTileOutputs, outputs};
+      if (!is_close(product(tried, packed_format::bf16, task), inputs, weights, kColumns, outputs)) return rows;
     }
   }
   return std::nullopt;
 }
 
-double seconds_of(matmul_function kernel, const matmul_task& task, int calls) {
+double seconds_of(const kernel_table& kernels, packed_format format, const matmul_task& task, int calls) {
+  const matmul_function kernel = kernels.matmul[static_cast<std::size_t>(format)];
   constexpr int kRuns = 4;  // the first warms up
   double best = std::numeric_limits<double>::infinity();
   for (int run = 0; run < kRuns; ++run) {
     const auto start = std::chrono::steady_clock::now();
     for (int call = 0; call < calls; ++call) kernel(task);
+    release(kernels);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     best = std::min(best, took.count() / calls);
   }
@@ -219,13 +226,13 @@ product_seconds time_products(const kernel_table& kernels, packed_format format)
   const std::vector<float> values = random_floats(std::size_t{kMany} * kColumns, source);
   const input_rows input = quantized(kernels, values, kColumns, 1);
   std::vector<float> out(std::size_t{kMany} * kTileOutputs);
-  matmul_task task{tile.get(), kColumns / kBlockInputs, input.bytes.get(), input.stride, 1, kFew, out.data(),
-                   kTileOutputs, kTileOutputs};
-  const matmul_function kernel = kernels.matmul[static_cast<std::size_t>(format)];
+  matmul_task task{
+      tile.get(),  kColumns / kBlockInputs, input.bytes.get(), input.stride, 1, kFew, out.data(), kTileOutputs,
+      kTileOutputs};
   product_seconds seconds{};
-  seconds.few_rows = seconds_of(kernel, task, kMany / kFew);
+  seconds.few_rows = seconds_of(kernels, format, task, kMany / kFew);
   task.rows = kMany;
-  seconds.many_rows = seconds_of(kernel, task, 1);
+  seconds.many_rows = seconds_of(kernels, format, task, 1);
   return seconds;
 }
 

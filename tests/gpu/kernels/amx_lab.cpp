@@ -85,6 +85,7 @@ std::vector<float> tile_lab::product(const kernel_table& kernels, std::int32_t r
   task.out_stride = kStride;
   task.outputs = outputs;
   kernels.matmul[static_cast<std::size_t>(format_)](task);
+  if (kernels.release != nullptr) kernels.release();
   std::vector<float> out;
   for (std::size_t i = 0; i < all.size(); ++i) {
     const auto row = static_cast<std::int32_t>(i) / kStride;

@@ -207,10 +207,23 @@ TEST_P(amx_matmul, runs_tile_instructions_from_the_promised_row_count_on) {
   const tile_lab lab(made, packing::native, made_inputs(64, 64, 67));
   const long before = trap_->count();
   lab.product(kernels(), from - 1, kTileOutputs);
-  EXPECT_EQ(trap_->count(), before);
+  EXPECT_EQ(trap_->count(), before + 1);  // the release
   lab.product(kernels(), from, kTileOutputs);
   // Shapes, per group and block a weight tile, a sum cleared, an input tile, a product and a store, and the release.
-  EXPECT_EQ(trap_->count(), before + 2 + from / kTileRows * 2 * 5);
+  EXPECT_EQ(trap_->count(), before + 1 + 2 + from / kTileRows * 2 * 5);
+}
+
+TEST(amx_matrix, of_int8_formats_multiplies_to_the_bits_of_the_vector_kernels) {
+  if (!choose_isa("avx512")) GTEST_SKIP() << "needs AVX-512";
+  const test::trapped_tiles trap;
+  const made_tensor query(tensor_kind::q4_k, 40, 512, 71);
+  const made_tensor value(tensor_kind::q6_k, 21, 512, 73);
+  const std::vector<float> inputs = made_inputs(70, 512, 79);
+  for (const packing how : {packing::native, packing::native_precise}) {
+    const std::vector<const model::tensor*> weights = {&query.weight, &value.weight};
+    const std::vector<float> expected = product(packed(weights, how, isa::avx512), isa::avx512, inputs, 70);
+    EXPECT_EQ(differing(product(packed(weights, how, isa::amx), isa::amx, inputs, 70), expected), 0U);
+  }
 }
 #endif
 

@@ -8,10 +8,14 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <string>
 
 #include "amx_lab.hpp"
 #if defined(TANDEM_X86_KERNELS)
 #include "gpu/host/kernels/amx_choice.hpp"
+#endif
+#if defined(TANDEM_X86_KERNELS) && defined(__linux__)
+#include "tests/support/trapped_tiles.hpp"
 #endif
 
 namespace tandem::gpu::host {
@@ -114,6 +118,29 @@ TEST(table_check, the_choice_takes_each_format_from_the_table_that_was_faster_an
   EXPECT_EQ(table.matmul[kIndex<packed_format::bf16>], few.matmul[kIndex<packed_format::bf16>]);
   EXPECT_EQ(table.matmul[kIndex<packed_format::fp32>], avx512_kernels().matmul[kIndex<packed_format::fp32>]);
 }
+
+TEST(table_check, a_difference_is_told_in_one_line_with_format_rows_and_what_happens) {
+  const std::string line = warning_of({packed_format::nibble_super_min, 31});
+  EXPECT_EQ(std::count(line.begin(), line.end(), '\n'), 1);
+  for (const char* part : {"Q4_K", "31 rows", "AVX-512 is used instead"}) {
+    EXPECT_NE(line.find(part), std::string::npos) << part;
+  }
+}
+
+#if defined(__linux__)
+TEST(table_check, the_compiled_amx_kernels_pass_the_check_at_start) {
+  if (!choose_isa("avx512")) GTEST_SKIP() << "needs AVX-512";
+  const test::trapped_tiles trap;
+  ASSERT_TRUE(choose_amx_kernels());
+  const kernel_table& chosen = chosen_amx_kernels();
+  EXPECT_EQ(chosen.matmul[kIndex<packed_format::bf16>], amx_kernels().matmul[kIndex<packed_format::bf16>]);
+  for (std::size_t i = 0; i < kIndex<packed_format::bf16>; ++i) {
+    const matmul_function function = chosen.matmul[i];
+    EXPECT_TRUE(function == avx512_kernels().matmul[i] || function == amx_kernels().matmul[i] ||
+                function == amx_kernels_for_many_rows().matmul[i]);
+  }
+}
+#endif
 #endif
 
 }  // namespace
