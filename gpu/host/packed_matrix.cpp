@@ -206,6 +206,7 @@ void packed_matrix::multiply(const activations& x, std::int32_t m, std::int32_t 
       impl_->multiply_tile(input, row, rows_now, tile, out, out_stride);
     }
   }
+  if (impl_->kernels->release != nullptr) impl_->kernels->release();
 }
 
 void packed_matrix::row(std::int64_t index, float* out) const {

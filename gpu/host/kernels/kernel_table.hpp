@@ -1,6 +1,6 @@
 #pragma once
 /// The kernels of one instruction set, as function pointers: the place where run-time dispatch happens.
-/// A new instruction set (AMX) is one more file that fills a table, and a line in kernels_for().
+/// A new instruction set is one more file that fills a table, and a line in kernels_for().
 
 #include <array>
 #include <cstddef>
@@ -33,13 +33,21 @@ struct kernel_table {
   void (*quantize_row_pair)(const float* input, std::int32_t columns, activation_block* out);
   /// Writes `columns` bf16, and one zero more when columns is odd.
   void (*round_row)(const float* input, std::int32_t columns, std::uint16_t* out);
+  /// Gives back what products leave in the calling thread's registers; to be called after a run of them. May be null.
+  void (*release)() = nullptr;
 };
 
 const kernel_table& portable_kernels();
 #if defined(TANDEM_X86_KERNELS)
 const kernel_table& avx2_kernels();
 const kernel_table& avx512_kernels();
+/// AMX from 16 rows on (bf16: always), AVX-512 for fewer.
+const kernel_table& amx_kernels();
+/// The same from kManyRows rows on.
+const kernel_table& amx_kernels_for_many_rows();
 #endif
+/// Where AMX is worth it for a format in which it loses at 16 rows: several groups share each unpacked weight.
+inline constexpr std::int32_t kManyRows = 64;
 
 /// The kernels that serve `set`; the machine must offer it.
 const kernel_table& kernels_for(isa set);
