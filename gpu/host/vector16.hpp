@@ -36,7 +36,7 @@ struct i16 {
 
 TANDEM_INLINE v16 splat(float x) {
   v16 value;
-  for (int i = 0; i < kParts; ++i) value.part[i] = float_part{} + x;
+  for (int i = 0; i < kParts; ++i) value.part[i] = x - float_part{};  // folded: x - 0 is x, also for -0
   return value;
 }
 TANDEM_INLINE v16 load16(const float* from) {
@@ -56,6 +56,24 @@ TANDEM_INLINE v16 load16(const std::uint16_t* from) {
     __builtin_memcpy(&half, from + i * kPartLanes, sizeof half);
     value.part[i] = reinterpret_cast<float_part>(__builtin_convertvector(half, int_part) << 16);
   }
+  return value;
+}
+
+/// Intrinsics because GCC 12 takes the bytes apart one by one.
+TANDEM_INLINE v16 load16(const std::int8_t* from) {
+  v16 value;
+#if defined(__AVX512F__)
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  value.part[0] = reinterpret_cast<float_part>(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes)));
+#elif defined(__AVX2__)
+  for (int i = 0; i < kParts; ++i) {
+    const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from + i * kPartLanes));
+    value.part[i] = reinterpret_cast<float_part>(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)));
+  }
+#else
+  for (int i = 0; i < kParts; ++i)
+    for (int lane = 0; lane < kPartLanes; ++lane) value.part[i][lane] = static_cast<float>(from[i * kPartLanes + lane]);
+#endif
   return value;
 }
 
