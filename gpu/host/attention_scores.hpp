@@ -23,12 +23,16 @@ TANDEM_INLINE void score_runs(const attention_task& task, const float* query, co
                               float* const* scores) {
   const std::int32_t head_dim = task.cache.head_dim;
   const Element* keys[Runs];
+  const Element* values[Runs];
   v16 sum[Queries][Runs];
   for (int r = 0; r < Runs; ++r) {
     keys[r] = keys_of<Element>(task, runs[r]);
+    values[r] = values_of<Element>(task, runs[r]);
     for (int q = 0; q < Queries; ++q) sum[q][r] = splat(0.0F);
   }
   for (std::int32_t d = 0; d < head_dim; ++d) {
+    if (Queries <= kPrefetchedQueries && d % (kLineBytes / kLanes / sizeof(Element)) == 0)
+      for (int r = 0; r < Runs; ++r) __builtin_prefetch(values[r] + std::int64_t{d} * kLanes, 0, 2);
     v16 key[Runs];
     for (int r = 0; r < Runs; ++r) key[r] = load16(keys[r] + std::int64_t{d} * task.cache.key_stride);
     for (int q = 0; q < Queries; ++q) {
@@ -49,14 +53,14 @@ void score_queries(const attention_task& task, query_tile& tile, std::int32_t fi
   constexpr std::int32_t kRuns = runs_together(Queries);
   const float* query = tile.query + first * task.cache.head_dim;
   float* const to = tile.scores + first * kScoreStride;
-  for (std::int32_t position = begin; position < end;) {
+  run_walk walk(task, begin, end);
+  while (walk.left > 0) {
     token_run runs[kRuns];
     float* scores[kRuns];
     std::int32_t found = 0;
-    for (; found < kRuns && position < end; ++found) {
-      runs[found] = run_at(task, position, end, kLanes);
-      scores[found] = to + (position - begin);
-      position += runs[found].count;
+    for (; found < kRuns && walk.left > 0; ++found) {
+      scores[found] = to + (end - begin - walk.left);
+      runs[found] = walk.next(kLanes);
     }
     if (found == kRuns) {
       score_runs<Queries, kRuns, Element>(task, query, runs, scores);
@@ -85,10 +89,10 @@ void score_partition(const attention_task& task, query_tile& tile, std::int32_t 
 /// Of positions [begin, end), one after the other.
 TANDEM_INLINE void gather_value_scales(const attention_task& task, query_tile& tile, std::int32_t begin,
                                        std::int32_t end) {
-  for (std::int32_t position = begin; position < end;) {
-    const token_run run = run_at(task, position, end, kLanes);
-    store16(tile.value_scales + (position - begin), load16(scales_of(task, run) + task.cache.key_stride));
-    position += run.count;
+  run_walk walk(task, begin, end);
+  while (walk.left > 0) {
+    float* to = tile.value_scales + (end - begin - walk.left);
+    store16(to, load16(scales_of(task, walk.next(kLanes)) + task.cache.key_stride));
   }
 }
 
@@ -102,7 +106,7 @@ TANDEM_INLINE void exponentiate(query_tile& tile, std::int32_t q, std::int32_t c
   v16 top = load16(scores);
   for (std::int32_t i = kLanes; i < padded; i += kLanes) {
     const v16 next = load16(scores + i);
-    top = choose(next > top, next, top);
+    top = choose_greater(next, top, next, top);
   }
   const float largest = max_lanes(top);
   v16 sum = splat(0.0F);

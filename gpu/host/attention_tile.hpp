@@ -12,6 +12,11 @@ constexpr std::int32_t kLanes = 16;
 constexpr std::int32_t kPartition = limits::kAttentionPartition;
 constexpr std::int32_t kScoreStride = kPartition + kLanes;  // a store of 16 scores may run over the partition's end
 
+/// Up to so many queries wait for memory rather than for arithmetic: they ask for values while they score keys, and for
+/// the next partition's keys while they weigh values.
+constexpr std::int32_t kPrefetchedQueries = 6;
+constexpr std::int32_t kLineBytes = 64;
+
 /// Accumulators live in registers: AVX-512 has 32 of 16 lanes, AVX2 16 of 8.
 #if defined(__AVX512F__)
 constexpr bool kWideRegisters = true;
@@ -44,14 +49,30 @@ struct token_run {
   std::int32_t count = 0;
 };
 
-TANDEM_INLINE token_run run_at(const attention_task& task, std::int32_t position, std::int32_t end,
-                               std::int32_t longest) {
-  const std::int32_t offset = position % task.cache.block_size;
-  std::int32_t count = task.cache.block_size - offset;
-  if (count > end - position) count = end - position;
-  if (count > longest) count = longest;
-  return {task.cache.pages + task.table[position / task.cache.block_size] * task.cache.page_bytes, offset, count};
-}
+/// Runs of positions [begin, end), ascending, without a division per run.
+struct run_walk {
+  const attention_task& task;
+  std::int32_t left;
+  std::int32_t index;   // of the block in the table
+  std::int32_t offset;  // in the block
+
+  TANDEM_INLINE run_walk(const attention_task& of, std::int32_t begin, std::int32_t end)
+      : task(of), left(end - begin), index(begin / of.cache.block_size), offset(begin - index * of.cache.block_size) {}
+
+  TANDEM_INLINE token_run next(std::int32_t longest) {
+    std::int32_t count = task.cache.block_size - offset;
+    if (count > left) count = left;
+    if (count > longest) count = longest;
+    const token_run run{task.cache.pages + task.table[index] * task.cache.page_bytes, offset, count};
+    left -= count;
+    offset += count;
+    if (offset == task.cache.block_size) {
+      offset = 0;
+      ++index;
+    }
+    return run;
+  }
+};
 
 /// First channel of the run's first key; a channel further is key_stride elements on.
 template <class Element>

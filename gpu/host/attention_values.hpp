@@ -7,11 +7,11 @@
 namespace tandem::gpu::host {
 namespace {
 
-constexpr std::int32_t kValueQueries = 4;  // that walk over the values together
+constexpr std::int32_t kValueQueries = kWideRegisters ? kAttentionQueries : 4;  // that walk over the values together
 
 /// Vectors of channels whose sums are held in registers while values stream by.
 constexpr std::int32_t value_vectors(std::int32_t queries) {
-  if (kWideRegisters) return queries == 1 ? 8 : 4;
+  if (kWideRegisters) return queries == 1 ? 8 : queries <= 4 ? 4 : 2;
   return queries <= 2 ? 2 : 1;
 }
 
@@ -24,10 +24,11 @@ TANDEM_INLINE void weigh_channels(const attention_task& task, std::int32_t begin
   v16 sum[Queries][Vectors];
   for (int q = 0; q < Queries; ++q)
     for (int v = 0; v < Vectors; ++v) sum[q][v] = load16(partial + q * stride + channel + v * kLanes);
-  for (std::int32_t position = begin; position < end;) {
-    const token_run run = run_at(task, position, end, kPartition);
+  run_walk walk(task, begin, end);
+  while (walk.left > 0) {
+    const float* weights = scores + (end - begin - walk.left);
+    const token_run run = walk.next(kPartition);
     const Element* values = values_of<Element>(task, run) + channel;
-    const float* weights = scores + (position - begin);
     for (std::int32_t token = 0; token < run.count; ++token) {
       v16 value[Vectors];
       for (int v = 0; v < Vectors; ++v) value[v] = load16(values + std::int64_t{token} * stride + v * kLanes);
@@ -36,10 +37,22 @@ TANDEM_INLINE void weigh_channels(const attention_task& task, std::int32_t begin
         for (int v = 0; v < Vectors; ++v) sum[q][v] = multiply_add(weight, value[v], sum[q][v]);
       }
     }
-    position += run.count;
   }
   for (int q = 0; q < Queries; ++q)
     for (int v = 0; v < Vectors; ++v) store16(partial + q * stride + channel + v * kLanes, sum[q][v]);
+}
+
+/// Asks for the keys of positions [begin, end), as far as the task reaches.
+template <class Element>
+TANDEM_INLINE void prefetch_keys(const attention_task& task, std::int32_t begin, std::int32_t end) {
+  const std::int32_t last = task.first_position + task.rows;
+  run_walk walk(task, begin, end < last ? end : last);
+  while (walk.left > 0) {
+    const token_run run = walk.next(kPartition);
+    const auto* keys = reinterpret_cast<const std::byte*>(keys_of<Element>(task, run));
+    const std::int64_t bytes = std::int64_t{run.count} * task.cache.head_dim * std::int64_t{sizeof(Element)};
+    for (std::int64_t at = 0; at < bytes; at += kLineBytes) __builtin_prefetch(keys + at, 0, 2);
+  }
 }
 
 /// Positions [begin, end), which queries [first, first + Queries) all see.
@@ -50,6 +63,7 @@ void weigh_positions(const attention_task& task, query_tile& tile, std::int32_t 
   const std::int32_t stride = task.cache.value_stride;
   const float* scores = tile.scores + first * kScoreStride + (begin - partition);
   float* partial = tile.partial + first * stride;
+  if (Queries <= kPrefetchedQueries) prefetch_keys<Element>(task, begin + kPartition, end + kPartition);
   std::int32_t channel = 0;
   for (; channel + kVectors * kLanes <= stride; channel += kVectors * kLanes)
     weigh_channels<Queries, kVectors, Element>(task, begin, end, channel, scores, partial);
