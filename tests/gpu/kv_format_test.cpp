@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdio>
 #include <random>
 
 #include "tests/gpu/device_lab.hpp"
@@ -23,6 +24,7 @@ const model::model& long_model() {
 std::unique_ptr<gpu::device> device_of(kv_dtype kv, std::int32_t threads, bool drafts = false) {
   gpu::host_options options = tiny_options(threads);
   options.kv = kv;
+  options.max_num_batched_tokens = 4096;  // all prompts in one step
   return make_tiny(options, long_model(), drafts ? &long_model() : nullptr);
 }
 
@@ -126,10 +128,16 @@ lab_sequence scored(kv_dtype kv) {
   return sequence;
 }
 
-TEST(kv_format, int8_is_near_fp32_and_not_the_same) {
-  const double difference = mean_difference(scored(kv_dtype::int8), scored(kv_dtype::fp32));
-  EXPECT_GT(difference, 0.0);
-  EXPECT_LT(difference, 0.02);
+/// A step of int8 is largest / 127, with 16 normal channels 1/70 of a usual one; a step of bf16 is 1/256 to 1/128: the
+/// errors are a few times as large.
+TEST(kv_format, int8_is_not_bf16_and_a_few_times_as_far_from_fp32) {
+  const lab_sequence exact = scored(kv_dtype::fp32);
+  const double of_bf16 = mean_difference(scored(kv_dtype::bf16), exact);
+  const double of_int8 = mean_difference(scored(kv_dtype::int8), exact);
+  std::printf("mean difference to fp32: bf16 %.5f, int8 %.5f\n", of_bf16, of_int8);
+  EXPECT_GT(of_bf16, 0.0);
+  EXPECT_GT(of_int8, of_bf16);
+  EXPECT_LT(of_int8, 10 * of_bf16);
 }
 
 TEST(kv_format, the_same_memory_holds_more_int8_blocks) {
