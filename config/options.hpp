@@ -14,7 +14,7 @@ namespace tandem::config {
 
 enum class device_kind : std::uint8_t { automatic, cpu, cuda };
 enum class weight_dtype : std::uint8_t { automatic, bf16, fp32 };
-enum class kv_cache_dtype : std::uint8_t { automatic, bf16, fp32 };
+enum class kv_cache_dtype : std::uint8_t { automatic, bf16, fp32, int8 };
 
 /// --speculative-config and its short forms.
 struct speculation_options {

@@ -20,15 +20,27 @@ void say(const load_log& log, const std::string& line) {
   if (log) log(line);
 }
 
+gpu::kv_dtype kv_dtype_of(config::kv_cache_dtype asked) {
+  switch (asked) {
+    case config::kv_cache_dtype::bf16:
+      return gpu::kv_dtype::bf16;
+    case config::kv_cache_dtype::fp32:
+      return gpu::kv_dtype::fp32;
+    case config::kv_cache_dtype::int8:
+      return gpu::kv_dtype::int8;
+    case config::kv_cache_dtype::automatic:
+      break;
+  }
+  return gpu::kv_dtype::automatic;
+}
+
 gpu::host_options device_options(const config::engine_options& options) {
   gpu::host_options device;
   device.threads = options.threads;
   device.dtype = options.dtype == config::weight_dtype::bf16   ? gpu::compute_dtype::bf16
                  : options.dtype == config::weight_dtype::fp32 ? gpu::compute_dtype::fp32
                                                                : gpu::compute_dtype::automatic;
-  device.kv = options.kv_dtype == config::kv_cache_dtype::bf16   ? gpu::kv_dtype::bf16
-              : options.kv_dtype == config::kv_cache_dtype::fp32 ? gpu::kv_dtype::fp32
-                                                                 : gpu::kv_dtype::automatic;
+  device.kv = kv_dtype_of(options.kv_dtype);
   device.block_size = options.block_size;
   device.num_kv_blocks = options.num_kv_blocks;
   device.kv_bytes = options.kv_cache_memory_bytes;

@@ -20,7 +20,8 @@ result<config::kv_cache_dtype> kv_dtype_of(const std::string& name) {
   if (name.empty() || name == "auto") return config::kv_cache_dtype::automatic;
   if (name == "bf16") return config::kv_cache_dtype::bf16;
   if (name == "fp32") return config::kv_cache_dtype::fp32;
-  return fail(error_code::invalid_argument, "kv_cache_dtype must be auto, bf16 or fp32, not \"" + name + "\".",
+  if (name == "int8") return config::kv_cache_dtype::int8;
+  return fail(error_code::invalid_argument, "kv_cache_dtype must be auto, bf16, fp32 or int8, not \"" + name + "\".",
               "kv_cache_dtype");
 }
 

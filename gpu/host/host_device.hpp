@@ -17,7 +17,8 @@ enum class compute_dtype : std::uint8_t {
   bf16,       ///< weights rounded to bf16
   fp32,       ///< weights dequantised, all arithmetic in fp32: the reference path
 };
-enum class kv_dtype : std::uint8_t { automatic, bf16, fp32 };  // automatic: fp32 with compute fp32, else bf16
+/// int8: with one fp32 scale per token and head, for keys and values each.
+enum class kv_dtype : std::uint8_t { automatic, bf16, fp32, int8 };  // automatic: fp32 with compute fp32, else bf16
 
 struct host_options {
   std::int32_t threads = 0;  ///< 0: the cores the cgroup grants

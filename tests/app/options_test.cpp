@@ -100,10 +100,17 @@ TEST(options, every_flag_reaches_its_field) {
   EXPECT_TRUE(outcome.values.logging.json);
 }
 
+TEST(options, the_kv_cache_has_four_formats) {
+  EXPECT_EQ(parse("M").values.engine.kv_dtype, kv_cache_dtype::automatic);
+  EXPECT_EQ(parse("M --kv-cache-dtype bf16").values.engine.kv_dtype, kv_cache_dtype::bf16);
+  EXPECT_EQ(parse("M --kv-cache-dtype fp32").values.engine.kv_dtype, kv_cache_dtype::fp32);
+  EXPECT_EQ(parse("M --kv-cache-dtype int8").values.engine.kv_dtype, kv_cache_dtype::int8);
+}
+
 TEST(options, a_wrong_value_names_the_flag) {
   for (const std::string flag :
-       {"--port 70000", "--port x", "--max-num-seqs 0", "--block-size 0", "--dtype int4", "--scheduling-policy lifo",
-        "--threads -1", "--kv-cache-memory lots", "--log-level loud"})
+       {"--port 70000", "--port x", "--max-num-seqs 0", "--block-size 0", "--dtype int4", "--kv-cache-dtype int4",
+        "--scheduling-policy lifo", "--threads -1", "--kv-cache-memory lots", "--log-level loud"})
     EXPECT_TRUE(says(parse("M " + flag), flag.substr(0, flag.find(' ')))) << flag << ": " << parse("M " + flag).problem;
 }
 
