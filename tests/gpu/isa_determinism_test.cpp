@@ -48,6 +48,7 @@ const model::model& model_of(const made_case& which) {
   rand_options options;
   options.layers = which.hidden == kWide ? 1 : 2;
   options.hidden = which.hidden;
+  options.intermediate = 128;
   options.heads = which.hidden == kWide ? 12 : 4;
   options.kind = which.kind;
   options.seed = 23;
