@@ -78,9 +78,14 @@ inline constexpr std::size_t kMaxPromptsPerFile = 1u << 20;
 inline constexpr std::size_t kMaxGenerateInFlight = 512;         // requests `generate` has submitted and not printed
 inline constexpr std::size_t kMaxChatLineBytes = 1u << 20;
 inline constexpr std::int32_t kMaxBenchRepeats = 100'000;
+inline constexpr std::int32_t kDefaultPerplexityTokens = 10'000; // default of `perplexity --max-tokens`
+inline constexpr std::int32_t kMaxPerplexityTokens = 1 << 26;    // a text has at most as many tokens as bytes
+inline constexpr std::int32_t kDefaultPerplexityContext = 512;   // tokens of a chunk, default of --context
+inline constexpr std::size_t kPerplexityChunksInFlight = 8;
 
 static_assert(kDefaultDraftTokens <= kDraftTokensHeld && kDraftTokensHeld <= kMaxDraftTokens);
 static_assert(kMaxGenerateInFlight <= kMaxQueuedRequests);
+static_assert(kMaxPerplexityTokens >= static_cast<std::int64_t>(kMaxEncodeBytes));
 
 // --- gpu --------------------------------------------------------------------------------------------------------
 inline constexpr std::size_t kMaxComputeThreads = 256;

@@ -40,6 +40,8 @@ gpu::host_options device_options(const config::engine_options& options) {
   device.dtype = options.dtype == config::weight_dtype::bf16   ? gpu::compute_dtype::bf16
                  : options.dtype == config::weight_dtype::fp32 ? gpu::compute_dtype::fp32
                                                                : gpu::compute_dtype::automatic;
+  device.quantization = options.quantization == config::weight_quantization::int8 ? gpu::weight_quantization::int8
+                                                                                  : gpu::weight_quantization::none;
   device.kv = kv_dtype_of(options.kv_dtype);
   device.block_size = options.block_size;
   device.num_kv_blocks = options.num_kv_blocks;
@@ -49,6 +51,17 @@ gpu::host_options device_options(const config::engine_options& options) {
   device.max_num_batched_tokens = options.max_num_batched_tokens;
   device.max_draft_tokens = std::max(limits::kDraftTokensHeld, options.speculation.num_speculative_tokens);
   return device;
+}
+
+/// What the options alone say, before anything is opened.
+result<void> check_together(const config::engine_options& options) {
+  if (options.device == config::device_kind::cuda)
+    return fail(error_code::unsupported, "--device cuda: no CUDA device is compiled in; use --device cpu or auto.");
+  if (options.quantization == config::weight_quantization::none || options.dtype == config::weight_dtype::automatic)
+    return {};
+  return fail(error_code::invalid_argument,
+              "--quantization int8 rounds weights to 8 bits and --dtype bf16 or fp32 keeps them longer; give one of both.",
+              "--quantization");
 }
 
 /// The model's own length unless a smaller one was asked for, then what all KV blocks together can hold.
@@ -168,8 +181,7 @@ result<std::shared_ptr<const text::chat_template>> load_chat_template(const std:
 }
 
 result<loaded_parts> load_parts(const config::engine_options& options, const load_log& log) {
-  if (options.device == config::device_kind::cuda)
-    return fail(error_code::unsupported, "--device cuda: no CUDA device is compiled in; use --device cpu or auto.");
+  if (auto fits = check_together(options); !fits) return tl::unexpected(fits.error());
   const auto started = std::chrono::steady_clock::now();
   auto target = open_with_tokenizer(options.model);
   if (!target) return tl::unexpected(target.error());

@@ -131,7 +131,7 @@ void raw_read(benchmark::State& state) {
 }
 
 /// Loading: packing one matrix on one thread; GB/s of the file's bytes.
-void pack(benchmark::State& state, tensor_kind kind) {
+void pack(benchmark::State& state, tensor_kind kind, gpu::host::packing how) {
   constexpr std::int64_t kInputs = 1536;
   constexpr std::int64_t kOutputs = 1536;
   const model::kind_traits& traits = model::traits(kind);
@@ -144,7 +144,7 @@ void pack(benchmark::State& state, tensor_kind kind) {
   weight.data = blocks;
   const model::tensor* weights[] = {&weight};
   for (auto _ : state) {
-    benchmark::DoNotOptimize(packed_matrix::pack(weights, gpu::host::packing::native, chosen_isa(),
+    benchmark::DoNotOptimize(packed_matrix::pack(weights, how, chosen_isa(),
                                                  [](std::int64_t count, const auto& body) { body(0, count); }));
   }
   const double total = static_cast<double>(bytes) * static_cast<double>(state.iterations());
@@ -184,7 +184,11 @@ void declare() {
   declare_limits();
   for (const tensor_kind kind : {tensor_kind::q4_1, tensor_kind::q8_0, tensor_kind::q4_k, tensor_kind::q6_k}) {
     const std::string name = "pack/" + std::string(model::traits(kind).name);
-    benchmark::RegisterBenchmark(name.c_str(), pack, kind)->Unit(benchmark::kMillisecond);
+    benchmark::RegisterBenchmark(name.c_str(), pack, kind, gpu::host::packing::native)->Unit(benchmark::kMillisecond);
+  }
+  for (const tensor_kind kind : {tensor_kind::bf16, tensor_kind::f32}) {
+    const std::string name = "pack/" + std::string(model::traits(kind).name) + " to 8 bits";
+    benchmark::RegisterBenchmark(name.c_str(), pack, kind, gpu::host::packing::int8)->Unit(benchmark::kMillisecond);
   }
   for (const shape& s : kShapes) {
     for (const std::int32_t rows : {1, 2, 4, 8, 16, 32, 64, 512}) {

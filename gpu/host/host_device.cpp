@@ -67,8 +67,8 @@ result<void> check_bounds(const host_options& options) {
   return {};
 }
 
-packing packing_of(compute_dtype dtype) {
-  switch (dtype) {
+packing packing_of(const host_options& options) {
+  switch (options.dtype) {
     case compute_dtype::bf16:
       return packing::bf16;
     case compute_dtype::fp32:
@@ -76,7 +76,7 @@ packing packing_of(compute_dtype dtype) {
     case compute_dtype::automatic:
       break;
   }
-  return packing::native;
+  return options.quantization == weight_quantization::int8 ? packing::int8 : packing::native;
 }
 
 kv_format format_of(kv_dtype asked, compute_dtype compute) {
@@ -95,6 +95,9 @@ kv_format format_of(kv_dtype asked, compute_dtype compute) {
 
 result<settled_options> settle(const host_options& options, const model::model& target) {
   if (auto fits = check_bounds(options); !fits) return tl::unexpected(fits.error());
+  if (options.quantization != weight_quantization::none && options.dtype != compute_dtype::automatic)
+    return fail(error_code::invalid_argument,
+                "quantization int8 needs dtype auto: bf16 and fp32 keep weights in more than 8 bits.", "quantization");
   settled_options settled{options};
   const std::int32_t context = target.describe().context_length;
   if (options.max_model_len > context)
@@ -108,7 +111,7 @@ result<settled_options> settle(const host_options& options, const model::model& 
   settled.set = *set;
   const auto most_threads = static_cast<std::int32_t>(limits::kMaxComputeThreads);
   settled.threads = options.threads > 0 ? options.threads : std::min(granted_cores(), most_threads);
-  settled.how = packing_of(options.dtype);
+  settled.how = packing_of(options);
   settled.kv = format_of(options.kv, options.dtype);
   return settled;
 }

@@ -60,6 +60,8 @@ class activations {
 enum class packing : std::uint8_t {
   native,          ///< block-quantised kinds stay quantised (int8 activations), f16/bf16 → bf16, f32 → fp32
   native_precise,  ///< the same weights with int8_pair activations
+  int8,            ///< as native, but f32/f16/bf16 → 8 bits with a scale per 32 inputs, where those divide the columns
+  int8_precise,    ///< the same weights with int8_pair activations
   bf16,            ///< everything → bf16 weights and activations
   fp32,            ///< everything dequantised to fp32
 };

@@ -114,6 +114,17 @@ TEST_P(matmul_accuracy, of_bf16_and_fp32_packing_meets_the_bound_for_odd_columns
   }
 }
 
+TEST_P(matmul_accuracy, of_weights_rounded_at_load_meets_the_bound_of_its_summation) {
+  for (const tensor_kind kind : {tensor_kind::f32, tensor_kind::f16, tensor_kind::bf16}) {
+    for (const std::int32_t columns : {32, 224, 1536}) {
+      const made_tensor made(kind, 21, columns, 17);
+      const packed_matrix matrix = packed({&made.weight}, packing::int8, GetParam());
+      expect_close(matrix, GetParam(), rows_of(matrix), made_inputs(5, columns, 19), 5, 4.0 * columns + 64,
+                   made.weight.name + " rounded, columns " + std::to_string(columns));
+    }
+  }
+}
+
 /// Rows that differ in how many of their blocks stand out: none, one, two, … of them.
 std::vector<float> inputs_with_outliers(std::int32_t rows, std::int32_t columns, unsigned seed) {
   std::vector<float> inputs = made_inputs(rows, columns, seed);

@@ -94,6 +94,14 @@ TEST_P(matmul_bits, of_bf16_and_fp32_packing_do_not_depend_on_rows_or_tile_range
   }
 }
 
+TEST_P(matmul_bits, of_weights_rounded_at_load_do_not_depend_on_rows_or_tile_range) {
+  for (const tensor_kind kind : {tensor_kind::f32, tensor_kind::f16, tensor_kind::bf16}) {
+    const made_tensor made(kind, 77, 544, 3);
+    for (const packing how : {packing::int8, packing::int8_precise})
+      expect_same_bits(packed({&made.weight}, how, GetParam()), GetParam(), made.weight.name + " rounded");
+  }
+}
+
 TEST_P(matmul_bits, of_stacked_mixed_kinds_do_not_depend_on_rows_or_tile_range) {
   const made_tensor query(tensor_kind::q4_k, 40, 512, 1);
   const made_tensor value(tensor_kind::q6_k, 24, 512, 2);
@@ -143,7 +151,8 @@ TEST_P(matmul_bits, of_quantised_kinds_are_those_of_the_portable_kernels) {
   for (const tensor_kind kind : kAllKinds) {
     const std::int32_t columns = shapes_of(kind).back().columns;
     const made_tensor made(kind, 77, columns, 11);
-    for (const packing how : {packing::native, packing::native_precise}) {
+    for (const packing how :
+         {packing::native, packing::native_precise, packing::int8, packing::int8_precise}) {
       const packed_matrix here = packed({&made.weight}, how, GetParam());
       if (here.wants() != activation_kind::int8 && here.wants() != activation_kind::int8_pair) continue;
       const packed_matrix there = packed({&made.weight}, how, isa::portable);
