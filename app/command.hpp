@@ -28,6 +28,7 @@ void add_tokenize(CLI::App& root, command_table& commands);
 void add_detokenize(CLI::App& root, command_table& commands);
 void add_models(CLI::App& root, command_table& commands);
 void add_bench(CLI::App& root, command_table& commands);
+void add_perplexity(CLI::App& root, command_table& commands);
 
 /// A command that takes unknown words too, so that main can answer them with a suggestion.
 CLI::App* declare(CLI::App& root, const std::string& name, const std::string& summary);

@@ -19,7 +19,7 @@ namespace {
 
 int refuse_unknown_command(const CLI::App& root, const command_table& commands, const std::string& word) {
   if (word.rfind('-', 0) == 0) return report_usage(config::unknown_name_message(root, word, ""));
-  for (const char* later : {"worker", "router", "perplexity"})
+  for (const char* later : {"worker", "router"})
     if (word == later) return report_usage(fmt::format("`tandem {}` is not offered yet.", word));
   std::vector<std::string> names;
   for (const auto& [command, action] : commands)
@@ -62,7 +62,8 @@ int run(int argument_count, char** arguments) {
   root.require_subcommand(0, 1);
   command_table commands;
   for (const auto add :
-       {add_serve, add_generate, add_chat, add_inspect, add_tokenize, add_detokenize, add_models, add_bench})
+       {add_serve, add_generate, add_chat, add_inspect, add_tokenize, add_detokenize, add_models, add_bench,
+        add_perplexity})
     add(root, commands);
   try {
     root.parse(typed_words(argument_count, arguments));

@@ -60,6 +60,12 @@ void add_model_flags(CLI::App& command, engine_options& engine) {
       {{"auto", weight_dtype::automatic}, {"bf16", weight_dtype::bf16}, {"fp32", weight_dtype::fp32}},
       "default auto: the file's own kinds, fast; bf16, fp32: weights dequantised")
       ->group(kModelGroup);
+  add_choice<weight_quantization>(
+      command, "--quantization", engine.quantization,
+      {{"none", weight_quantization::none}, {"int8", weight_quantization::int8}},
+      "default none; int8: weights that the file keeps as f32, f16 or bf16 are rounded to 8 bits at load, one scale per "
+      "32, of the model and of a draft model; quantised ones stay as they are")
+      ->group(kModelGroup);
   add_number(command, "--threads", engine.threads, 1, static_cast<std::int32_t>(limits::kMaxComputeThreads),
              "Compute threads; default: the cores this process may use")
       ->group(kModelGroup);
@@ -91,8 +97,12 @@ void add_memory_flags(CLI::App& command, engine_options& engine) {
             ->type_name("SIZE"));
   add_choice<kv_cache_dtype>(
       command, "--kv-cache-dtype", engine.kv_dtype,
-      {{"auto", kv_cache_dtype::automatic}, {"bf16", kv_cache_dtype::bf16}, {"fp32", kv_cache_dtype::fp32}},
-      "Numbers of the KV cache; default auto: fp32 with --dtype fp32, else bf16")
+      {{"auto", kv_cache_dtype::automatic},
+       {"bf16", kv_cache_dtype::bf16},
+       {"fp32", kv_cache_dtype::fp32},
+       {"int8", kv_cache_dtype::int8}},
+      "Numbers of the KV cache; int8 holds nearly twice as many tokens as bf16, at some loss of accuracy; default "
+      "auto: fp32 with --dtype fp32, else bf16")
       ->group(kSchedulingGroup);
   group(command.add_flag("--enable-prefix-caching,!--no-enable-prefix-caching", engine.prefix_caching,
                          "Reuse the KV of equal beginnings; on by default"));
@@ -139,11 +149,6 @@ void refuse_later_flags(CLI::App& command) {
   command.add_flag_function("--use-v2-block-manager", ignored)->group(kHidden);  // this is the only block manager
   refuse_flag(command, "--gpu-memory-utilization", "this build has no CUDA device; use --kv-cache-memory.");
   refuse_flag(command, "--trace", "traces are not offered yet.");
-  const auto none_only = [](const std::string& value) {
-    if (value != "none")
-      throw CLI::ValidationError("--quantization", "only \"none\" is offered yet; use a quantised .gguf file.");
-  };
-  command.add_option_function<std::string>("--quantization", none_only)->group(kHidden);
   const auto one_only = [](const std::string& value) {
     if (value != "1") throw CLI::ValidationError("--tensor-parallel-size", "only 1 is offered yet.");
   };

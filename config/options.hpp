@@ -14,7 +14,8 @@ namespace tandem::config {
 
 enum class device_kind : std::uint8_t { automatic, cpu, cuda };
 enum class weight_dtype : std::uint8_t { automatic, bf16, fp32 };
-enum class kv_cache_dtype : std::uint8_t { automatic, bf16, fp32 };
+enum class weight_quantization : std::uint8_t { none, int8 };  ///< of weights the file keeps as f32, f16 or bf16
+enum class kv_cache_dtype : std::uint8_t { automatic, bf16, fp32, int8 };
 
 /// --speculative-config and its short forms.
 struct speculation_options {
@@ -33,6 +34,7 @@ struct engine_options {
   std::string model;  ///< a .gguf file, a Hugging Face folder or a known name
   device_kind device = device_kind::automatic;
   weight_dtype dtype = weight_dtype::automatic;
+  weight_quantization quantization = weight_quantization::none;  ///< int8 only with dtype automatic
   kv_cache_dtype kv_dtype = kv_cache_dtype::automatic;
   std::int32_t threads = 0;        ///< 0: the cores the cgroup grants
   std::int32_t max_model_len = 0;  ///< tokens; 0: the model's own, lowered to what the KV cache can hold

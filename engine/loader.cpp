@@ -25,15 +25,29 @@ std::int32_t most_draft_tokens(const config::speculation_options& speculation) {
   return std::max(limits::kDraftTokensHeld, config::draft_tokens_of(speculation));
 }
 
+gpu::kv_dtype kv_dtype_of(config::kv_cache_dtype asked) {
+  switch (asked) {
+    case config::kv_cache_dtype::bf16:
+      return gpu::kv_dtype::bf16;
+    case config::kv_cache_dtype::fp32:
+      return gpu::kv_dtype::fp32;
+    case config::kv_cache_dtype::int8:
+      return gpu::kv_dtype::int8;
+    case config::kv_cache_dtype::automatic:
+      break;
+  }
+  return gpu::kv_dtype::automatic;
+}
+
 gpu::host_options device_options(const config::engine_options& options) {
   gpu::host_options device;
   device.threads = options.threads;
   device.dtype = options.dtype == config::weight_dtype::bf16   ? gpu::compute_dtype::bf16
                  : options.dtype == config::weight_dtype::fp32 ? gpu::compute_dtype::fp32
                                                                : gpu::compute_dtype::automatic;
-  device.kv = options.kv_dtype == config::kv_cache_dtype::bf16   ? gpu::kv_dtype::bf16
-              : options.kv_dtype == config::kv_cache_dtype::fp32 ? gpu::kv_dtype::fp32
-                                                                 : gpu::kv_dtype::automatic;
+  device.quantization = options.quantization == config::weight_quantization::int8 ? gpu::weight_quantization::int8
+                                                                                  : gpu::weight_quantization::none;
+  device.kv = kv_dtype_of(options.kv_dtype);
   device.block_size = options.block_size;
   device.num_kv_blocks = options.num_kv_blocks;
   device.kv_bytes = options.kv_cache_memory_bytes;
@@ -42,6 +56,17 @@ gpu::host_options device_options(const config::engine_options& options) {
   device.max_num_batched_tokens = options.max_num_batched_tokens;
   device.max_draft_tokens = most_draft_tokens(options.speculation);
   return device;
+}
+
+/// What the options alone say, before anything is opened.
+result<void> check_together(const config::engine_options& options) {
+  if (options.device == config::device_kind::cuda)
+    return fail(error_code::unsupported, "--device cuda: no CUDA device is compiled in; use --device cpu or auto.");
+  if (options.quantization == config::weight_quantization::none || options.dtype == config::weight_dtype::automatic)
+    return {};
+  return fail(error_code::invalid_argument,
+              "--quantization int8 rounds weights to 8 bits and --dtype bf16 or fp32 keeps them longer; give one of both.",
+              "--quantization");
 }
 
 /// The model's own length unless a smaller one was asked for, then what all KV blocks together can hold.
@@ -165,8 +190,7 @@ result<std::shared_ptr<const text::chat_template>> load_chat_template(const std:
 }
 
 result<loaded_parts> load_parts(const config::engine_options& options, const load_log& log) {
-  if (options.device == config::device_kind::cuda)
-    return fail(error_code::unsupported, "--device cuda: no CUDA device is compiled in; use --device cpu or auto.");
+  if (auto fits = check_together(options); !fits) return tl::unexpected(fits.error());
   const auto started = std::chrono::steady_clock::now();
   auto target = open_with_tokenizer(options.model);
   if (!target) return tl::unexpected(target.error());

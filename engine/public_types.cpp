@@ -16,11 +16,18 @@ result<config::weight_dtype> weight_dtype_of(const std::string& name) {
   return fail(error_code::invalid_argument, "dtype must be auto, bf16 or fp32, not \"" + name + "\".", "dtype");
 }
 
+result<config::weight_quantization> quantization_of(const std::string& name) {
+  if (name.empty() || name == "none") return config::weight_quantization::none;
+  if (name == "int8") return config::weight_quantization::int8;
+  return fail(error_code::invalid_argument, "quantization must be none or int8, not \"" + name + "\".", "quantization");
+}
+
 result<config::kv_cache_dtype> kv_dtype_of(const std::string& name) {
   if (name.empty() || name == "auto") return config::kv_cache_dtype::automatic;
   if (name == "bf16") return config::kv_cache_dtype::bf16;
   if (name == "fp32") return config::kv_cache_dtype::fp32;
-  return fail(error_code::invalid_argument, "kv_cache_dtype must be auto, bf16 or fp32, not \"" + name + "\".",
+  if (name == "int8") return config::kv_cache_dtype::int8;
+  return fail(error_code::invalid_argument, "kv_cache_dtype must be auto, bf16, fp32 or int8, not \"" + name + "\".",
               "kv_cache_dtype");
 }
 
@@ -108,10 +115,13 @@ result<config::engine_options> to_engine_options(const Options& options) {
   config::engine_options engine;
   const auto dtype = weight_dtype_of(options.dtype);
   if (!dtype) return tl::unexpected(dtype.error());
+  const auto quantization = quantization_of(options.quantization);
+  if (!quantization) return tl::unexpected(quantization.error());
   const auto kv_dtype = kv_dtype_of(options.kv_cache_dtype);
   if (!kv_dtype) return tl::unexpected(kv_dtype.error());
   engine.model = options.model;
   engine.dtype = *dtype;
+  engine.quantization = *quantization;
   engine.kv_dtype = *kv_dtype;
   engine.threads = options.threads;
   engine.max_model_len = options.max_model_len;

@@ -10,6 +10,7 @@ from programs import Unavailable
 SMALL = "smollm2-135m"
 MIDDLE = "qwen2.5-coder-1.5b"
 DRAFT = "qwen2.5-coder-0.5b"
+OWN = "tandem"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,6 +21,9 @@ class Settings:
     small_prompt: int = 512
     served_tokens: int = 64
     served_at_once: tuple = (1, 4, 16, 32)
+    batch_prompt: int = 32
+    small_batches: tuple = (4, 16, 32)
+    middle_batches: tuple = (16,)
     middle_tokens: int = 32
     middle_prompt: int = 256
     middle_served_tokens: int = 24
@@ -31,6 +35,7 @@ class Settings:
 FULL = Settings()
 QUICK = dataclasses.replace(FULL, rounds=1, middle_tokens=24, chat_tokens=48, more_drafts=())
 TINY = Settings(rounds=1, bound_s=300, small_tokens=4, small_prompt=32, served_tokens=4, served_at_once=(1, 2),
+                batch_prompt=4, small_batches=(2,), middle_batches=(2,),
                 middle_tokens=2, middle_prompt=16, middle_served_tokens=2, middle_at_once=(2,), chat_tokens=6,
                 more_drafts=())
 DRAFTS = 4
@@ -42,7 +47,7 @@ class Row:
     unit: str
     samples: dict = dataclasses.field(default_factory=dict)  # program → one value a round
     details: dict = dataclasses.field(default_factory=dict)  # program → one object a round
-    goal: float = None      # of the ratio to the other program, or of what `against` names
+    goal: float = None      # of the ratio to the best other program, or of what `against` names
     limit: float = None     # of the value itself, which should be lower
     against: str = None     # the row of the same program that this one is compared with
     model_bytes: int = 0    # weights read per token, where the raw memory read bounds the figure
@@ -59,6 +64,8 @@ class Comparison:
         self.deadline = deadline  # of time.monotonic(): no new round begins behind it
         self.rows = {}
         self.notes = []
+        self.reads = {}   # program → name of the file or folder that it read
+        self.absent = {}  # program → "missing" or "failed": not asked again in this part
 
     def model(self, name):
         path = os.path.join(self.models_folder, name + ".gguf")
@@ -81,7 +88,21 @@ class Comparison:
 
     def measure(self, row, program, value, **details):
         row.note(program.label, value, **details)
-        self.say(f"{program.label:<10} {row.name:<44} {value:10.2f} {row.unit}")
+        self.say(f"{program.label:<14} {row.name:<44} {value:10.2f} {row.unit}")
+
+    def attempt(self, row, program, path, measured):
+        """Notes what `measured` returns. A peer that cannot be measured is left out of the part; tandem ends it."""
+        if program.label in self.absent:
+            return
+        try:
+            self.reads[program.label] = os.path.basename(program.reads(path))
+            self.measure(row, program, measured())
+        except (Unavailable, RuntimeError, OSError) as reason:
+            if program.label == OWN:
+                raise
+            missing = isinstance(reason, Unavailable)
+            self.absent[program.label] = "missing" if missing else "failed"
+            self.notes.append(str(reason) if missing else f"{program.label} failed: {reason}")
 
 
 @contextlib.contextmanager
@@ -114,14 +135,25 @@ def engine_part(run, name, tokens, goal):
     path = run.model(name)
     row = run.row(f"{name}, engine alone, 1 request", goal=goal, model_bytes=os.path.getsize(path))
     for _, program in run.turns():
-        run.measure(row, program, program.decode_speed(path, tokens, run.settings.bound_s))
+        run.attempt(row, program, path, lambda: program.decode_speed(path, tokens, run.settings.bound_s))
 
 
 def prefill_part(run, name, tokens, rounds, goal):
     path = run.model(name)
     row = run.row(f"{name}, prefill of {tokens}", goal=goal)
     for _, program in run.turns():
-        run.measure(row, program, program.prefill_speed(path, tokens, rounds, run.settings.bound_s))
+        run.attempt(row, program, path, lambda: program.prefill_speed(path, tokens, rounds, run.settings.bound_s))
+
+
+def batch_part(run, name, batches, tokens, goals):
+    """Each program's own interface for batches, no server between: the prompts' time counts, as it does when served."""
+    path = run.model(name)
+    prompt = run.settings.batch_prompt
+    for _, program in run.turns():
+        for count in batches:
+            row = run.row(f"{name}, engine alone, {count} at once", goal=goals.get(count))
+            run.attempt(row, program, path,
+                        lambda: program.batch_speed(path, count, prompt, tokens, run.settings.bound_s))
 
 
 # --- through the server -----------------------------------------------------------------------------------------
@@ -277,12 +309,17 @@ def overhead_part(run):
 PARTS = {
     "smollm2-engine": lambda run: engine_part(run, SMALL, run.settings.small_tokens, 1.2),
     "smollm2-prefill": lambda run: prefill_part(run, SMALL, run.settings.small_prompt, 3, 2.0),
+    "smollm2-batch": lambda run: batch_part(run, SMALL, run.settings.small_batches, run.settings.served_tokens,
+                                            {4: 2.5, 16: 2.5, 32: 3.0}),
     "smollm2-server": lambda run: server_part(run, SMALL, run.settings.served_at_once, run.settings.served_tokens,
                                               served_requests, {1: 1.4, 4: 2.5, 16: 2.5, 32: 3.0}),
     "overhead": overhead_part,
     "qwen-engine": lambda run: engine_part(run, MIDDLE, run.settings.middle_tokens, 1.2),
     "qwen-prefill": lambda run: prefill_part(run, MIDDLE, run.settings.middle_prompt, 1, 2.5),
+    "qwen-batch": lambda run: batch_part(run, MIDDLE, run.settings.middle_batches, run.settings.middle_served_tokens,
+                                         {16: 3.0}),
     "qwen-server": lambda run: server_part(run, MIDDLE, run.settings.middle_at_once, run.settings.middle_served_tokens,
                                            lambda at_once: at_once, {16: 3.0}),
     "speculation": speculation_part,
 }
+ENGINE_PARTS = {"smollm2-engine", "smollm2-prefill", "smollm2-batch", "qwen-engine", "qwen-prefill", "qwen-batch"}

@@ -20,15 +20,19 @@ def command_line(command):
     return " ".join([os.path.basename(command[0]), *command[1:]])
 
 
-def run_json(command, bound_s):
-    """The JSON that a program prints; other programs' standard error is shown only when they fail."""
+def run_text(command, bound_s):
+    """What a program prints; its standard error is shown only when it fails."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=bound_s, check=False)
     except subprocess.TimeoutExpired:
         raise RuntimeError(f"{command_line(command)} took longer than {bound_s} s") from None
     if done.returncode != 0:
         raise RuntimeError(f"{command_line(command)} failed: {done.stderr[-500:]}")
-    return json.loads(done.stdout)
+    return done.stdout
+
+
+def run_json(command, bound_s):
+    return json.loads(run_text(command, bound_s))
 
 
 class Server:
@@ -95,7 +99,18 @@ def free_port():
         return probe.getsockname()[1]
 
 
-class Tandem:
+class Program:
+    """One that reads the .gguf itself and has a server."""
+    serves = True
+
+    def reads(self, model):
+        return model
+
+    def release(self):
+        """Ends what is kept between measurements: nothing."""
+
+
+class Tandem(Program):
     label = "tandem"
 
     def __init__(self, binary, threads):
@@ -119,6 +134,10 @@ class Tandem:
     def prefill_speed(self, model, tokens, rounds, bound_s):
         return self.bench(model, bound_s, tokens, 1, rounds)["prefill_tokens_per_s"]
 
+    def batch_speed(self, model, at_once, prompt_tokens, answer_tokens, bound_s):
+        """Tokens made per second of `at_once` requests together, their prompts' time within."""
+        return self.bench(model, bound_s, prompt_tokens, answer_tokens, 1, at_once)["tokens_per_s"]
+
     def serve(self, model, slots, draft_model=None, extra=()):
         port = free_port()
         draft = ["--draft-model", draft_model] if draft_model else []
@@ -126,7 +145,7 @@ class Tandem:
                        str(slots), *draft, *extra], port)
 
 
-class LlamaCpp:
+class LlamaCpp(Program):
     label = "llama.cpp"
     CONTEXT_PER_SLOT = 1024
 
@@ -134,8 +153,9 @@ class LlamaCpp:
         if not folder:
             raise Unavailable("llama.cpp is not measured: name the folder of its llama-server and llama-bench with "
                               "--llamacpp or LLAMACPP_BIN.")
-        self.server, self.bench_program = (os.path.join(folder, name) for name in ("llama-server", "llama-bench"))
-        for program in (self.server, self.bench_program):
+        self.server, self.bench_program, self.batch_program = (
+            os.path.join(folder, name) for name in ("llama-server", "llama-bench", "llama-batched-bench"))
+        for program in (self.server, self.bench_program):  # without the third its batches are left out
             if not os.access(program, os.X_OK):
                 raise Unavailable(f"llama.cpp is not measured: there is no {program}.")
         self.threads = str(threads)
@@ -154,6 +174,18 @@ class LlamaCpp:
 
     def prefill_speed(self, model, tokens, rounds, bound_s):
         return self.bench(model, bound_s, tokens, 0, rounds)
+
+    def batch_speed(self, model, at_once, prompt_tokens, answer_tokens, bound_s):
+        """Its bench of batches takes no time for choosing tokens."""
+        if not os.access(self.batch_program, os.X_OK):
+            raise Unavailable(f"llama.cpp's batches are not measured: there is no {self.batch_program}; build its "
+                              "target llama-batched-bench.")
+        context = at_once * (prompt_tokens + answer_tokens)
+        text = run_text([self.batch_program, "-m", model, "-t", self.threads, "-tb", self.threads, "-c", str(context),
+                         "-npp", str(prompt_tokens), "-ntg", str(answer_tokens), "-npl", str(at_once),
+                         "--output-format", "jsonl"], bound_s)
+        row = json.loads(next(line for line in text.splitlines() if line.startswith("{")))
+        return at_once * answer_tokens / (row["t_pp"] + row["t_tg"])
 
     def serve(self, model, slots, draft_model=None, extra=()):
         port = free_port()

@@ -3,7 +3,9 @@ import json
 import os
 import statistics
 
-OWN, PEER = "tandem", "llama.cpp"
+OWN = "tandem"
+SERVING_PEER = "llama.cpp"  # the one that is measured through its server, and with drafts
+PEERS = (SERVING_PEER, "OpenVINO GenAI", "vLLM")
 
 
 def read(path):
@@ -58,20 +60,52 @@ def below(samples, limit):
     return f"≤ {limit:g} " + ("met" if statistics.median(samples) <= limit else "missed")
 
 
+def best_peer(samples):
+    """The peer with the highest median; None where none was measured."""
+    measured = [label for label in PEERS if samples.get(label)]
+    return max(measured, key=lambda label: statistics.median(samples[label]), default=None)
+
+
+def peers_of(part, rows):
+    """The peers with a column: measured, or looked for in vain."""
+    return [label for label in PEERS
+            if label in part.get("absent", {}) or any(row["samples"].get(label) for row in rows)]
+
+
+def peer_cell(part, row, label):
+    samples = row["samples"].get(label)
+    if not samples or len(samples) < len(row["samples"].get(OWN, ())):
+        reason = part.get("absent", {}).get(label)
+        return f"{shown(samples)}, then {reason}" if samples and reason else reason or shown(samples)
+    return shown(samples)
+
+
+def ratio_cell(times, best, peers):
+    """Of which peer is said where there are several."""
+    if not times:
+        return "–"
+    return f"{times:.2f} ({best})" if len(peers) > 1 else f"{times:.2f}"
+
+
+def table_head(peers):
+    ratio_name = [] if not peers else ["ratio"] if len(peers) == 1 else ["ratio to the best peer"]
+    names = ["", "unit", OWN, *peers, *ratio_name, "goal"]
+    return ["|" + "|".join(f" {name} " if name else " " for name in names) + "|", "|" + "---|" * len(names)]
+
+
 def peer_lines(part):
-    """Rows measured against the other program."""
+    """Rows measured against the other programs: the ratio and its goal are of the best of those measured."""
     rows = [row for row in part["rows"] if not row.get("against")]
     if not rows:
         return []
-    two = any(PEER in row["samples"] for row in rows)
-    lines = (["| | unit | tandem | llama.cpp | ratio | goal |", "|---|---|---|---|---|---|"] if two
-             else ["| | unit | tandem | goal |", "|---|---|---|---|"])
+    peers = peers_of(part, rows)
+    lines = table_head(peers)
     for row in rows:
-        own, peer = row["samples"].get(OWN), row["samples"].get(PEER)
-        cells = [row["name"], row["unit"], shown(own)]
-        times = ratio(own, peer) if row["unit"] == "tokens/s" else None
-        if two:
-            cells += [shown(peer), f"{times:.2f}" if times else "–"]
+        own, best = row["samples"].get(OWN), best_peer(row["samples"])
+        times = ratio(own, row["samples"].get(best)) if row["unit"] == "tokens/s" else None
+        cells = [row["name"], row["unit"], shown(own), *(peer_cell(part, row, label) for label in peers)]
+        if peers:
+            cells.append(ratio_cell(times, best, peers))
         lines.append("| " + " | ".join([*cells, verdict(times, row.get("goal")) or below(own, row.get("limit"))]) + " |")
     return lines + [""]
 
@@ -94,10 +128,10 @@ def own_lines(part):
              "|---|---|---|---|---|---|"]
     for row in sorted(rows, key=lambda row: row["name"]):
         plain = by_name[row["against"]]["samples"]
-        own, peer = (ratio(row["samples"].get(program), plain.get(program)) for program in (OWN, PEER))
+        own, peer = (ratio(row["samples"].get(program), plain.get(program)) for program in (OWN, SERVING_PEER))
         lines.append("| " + " | ".join([row["name"], f"{own:.2f} ×" if own else "–", accepted(row, OWN),
                                         verdict(own, row.get("goal")), f"{peer:.2f} ×" if peer else "–",
-                                        accepted(row, PEER)]) + " |")
+                                        accepted(row, SERVING_PEER)]) + " |")
     return lines + [""]
 
 
@@ -115,10 +149,18 @@ def memory_lines(part):
     return lines + [""] if lines else []
 
 
+def read_lines(part):
+    """What each program read, where not all read the same."""
+    reads = part.get("reads", {})
+    if len(set(reads.values())) < 2:
+        return []
+    return ["Read: " + ", ".join(f"{label} {name}" for label, name in reads.items()) + ".", ""]
+
+
 def page(results):
     machine = results.get("machine", {})
     versions = "; ".join(f"{label}: {version}" for label, version in results.get("programs", {}).items())
-    lines = ["# tandem and llama.cpp, side by side", "",
+    lines = ["# tandem and its peers, side by side", "",
              "Written by `bench/compare/run`; how to read it: [docs/benchmarks.md](../../docs/benchmarks.md). Medians, the "
              "range of all rounds in brackets.", "",
              f"Machine: {machine.get('cpu')}, {machine.get('cores')} cores, {machine.get('memory_gib')} GiB, "
@@ -129,5 +171,5 @@ def page(results):
                   f"{part['date']}, commit {part['commit']}, {part['rounds']} rounds, {part['seconds']:.0f} s; raw memory "
                   f"read before and after: {raw} GB/s; others took {part['others_percent']:g} % of the cores before.", ""]
         lines += [f"* {note}" for note in part["notes"]] + ([""] if part["notes"] else [])
-        lines += peer_lines(part) + own_lines(part) + memory_lines(part)
+        lines += peer_lines(part) + own_lines(part) + read_lines(part) + memory_lines(part)
     return "\n".join(lines).rstrip() + "\n"

@@ -1,8 +1,9 @@
 /// Matrix kernels over sets of weights larger than the caches, and the raw memory read they compete with.
 ///
 /// Names: matmul/<kind>/<inputs>x<outputs>/<rows>. Each thread of a run takes its share of the tiles. Counters are per
-/// second of processor time, so that other work on the machine is not charged: GB/s of packed weights, GFLOP/s. Compare
-/// only figures of one run: the machine's memory speed moves with the hour.
+/// second of processor time, so that other work on the machine is not charged: GB/s of packed weights, GFLOP/s. The label
+/// names the instruction whose limit (limit/<instruction>, of the same run) bounds the arithmetic. Compare only figures of
+/// one run: the machine's memory speed moves with the hour, so the raw read is measured at both ends of a run.
 
 #include <benchmark/benchmark.h>
 
@@ -17,6 +18,7 @@
 
 #include "gpu/host/aligned_bytes.hpp"
 #include "gpu/host/packed_matrix.hpp"
+#include "instruction_limits.hpp"
 
 namespace {
 
@@ -104,31 +106,32 @@ void matmul(benchmark::State& state, tensor_kind kind, std::int64_t inputs, std:
   const double operations = 2.0 * static_cast<double>(inputs * outputs) * rows * calls;
   state.counters["GB/s"] = benchmark::Counter(weight_bytes / 1e9, benchmark::Counter::kIsRate);
   state.counters["GFLOP/s"] = benchmark::Counter(operations / 1e9, benchmark::Counter::kIsRate);
+  if (state.thread_index() == 0) state.SetLabel(bench::limit_of(chosen_isa(), shared.set->front().wants(), rows));
 }
 
-/// Sums of 64-bit words over a buffer of the set's size.
+/// One instruction in a loop over registers: what arithmetic could reach if nothing else had to be done.
+void limit(benchmark::State& state, const bench::instruction_limit& instruction) {
+  for (auto _ : state) instruction.run();
+  const double operations = instruction.operations * static_cast<double>(state.iterations());
+  state.counters["GFLOP/s"] = benchmark::Counter(operations / 1e9, benchmark::Counter::kIsRate);
+}
+
+/// Sums of all words of a buffer of the set's size.
 void raw_read(benchmark::State& state) {
   static const gpu::host::aligned_bytes buffer = [] {
     gpu::host::aligned_bytes bytes = gpu::host::allocate_aligned(kSetBytes);
     std::memset(bytes.get(), 1, kSetBytes);
     return bytes;
   }();
-  const std::size_t words = kSetBytes / 8 / static_cast<std::size_t>(state.threads());
-  const auto* from =
-      reinterpret_cast<const std::uint64_t*>(buffer.get()) + words * static_cast<std::size_t>(state.thread_index());
-  for (auto _ : state) {
-    std::uint64_t sums[32] = {};
-    for (std::size_t i = 0; i + 32 <= words; i += 32) {
-      for (std::size_t j = 0; j < 32; ++j) sums[j] += from[i + j];
-    }
-    benchmark::DoNotOptimize(sums);
-  }
-  const double bytes = static_cast<double>(words) * 8 * static_cast<double>(state.iterations());
+  const std::size_t share = kSetBytes / static_cast<std::size_t>(state.threads()) / 4096 * 4096;
+  const std::byte* from = buffer.get() + share * static_cast<std::size_t>(state.thread_index());
+  for (auto _ : state) benchmark::DoNotOptimize(bench::read_all(chosen_isa(), from, share));
+  const double bytes = static_cast<double>(share) * static_cast<double>(state.iterations());
   state.counters["GB/s"] = benchmark::Counter(bytes / 1e9, benchmark::Counter::kIsRate);
 }
 
 /// Loading: packing one matrix on one thread; GB/s of the file's bytes.
-void pack(benchmark::State& state, tensor_kind kind) {
+void pack(benchmark::State& state, tensor_kind kind, gpu::host::packing how) {
   constexpr std::int64_t kInputs = 1536;
   constexpr std::int64_t kOutputs = 1536;
   const model::kind_traits& traits = model::traits(kind);
@@ -141,7 +144,7 @@ void pack(benchmark::State& state, tensor_kind kind) {
   weight.data = blocks;
   const model::tensor* weights[] = {&weight};
   for (auto _ : state) {
-    benchmark::DoNotOptimize(packed_matrix::pack(weights, gpu::host::packing::native, chosen_isa(),
+    benchmark::DoNotOptimize(packed_matrix::pack(weights, how, chosen_isa(),
                                                  [](std::int64_t count, const auto& body) { body(0, count); }));
   }
   const double total = static_cast<double>(bytes) * static_cast<double>(state.iterations());
@@ -162,13 +165,30 @@ constexpr shape kShapes[] = {
     {tensor_kind::f32, 1536, 8960},
 };
 
-void declare() {
+void declare_raw_read() {
   for (const int threads : {1, 2}) {
     benchmark::RegisterBenchmark("raw_read", raw_read)->Threads(threads)->Unit(benchmark::kMillisecond);
   }
+}
+
+void declare_limits() {
+  for (const bench::instruction_limit& instruction : bench::limits_of(chosen_isa())) {
+    for (const int threads : {1, 2}) {
+      benchmark::RegisterBenchmark(("limit/" + instruction.name).c_str(), limit, instruction)->Threads(threads);
+    }
+  }
+}
+
+void declare() {
+  declare_raw_read();
+  declare_limits();
   for (const tensor_kind kind : {tensor_kind::q4_1, tensor_kind::q8_0, tensor_kind::q4_k, tensor_kind::q6_k}) {
     const std::string name = "pack/" + std::string(model::traits(kind).name);
-    benchmark::RegisterBenchmark(name.c_str(), pack, kind)->Unit(benchmark::kMillisecond);
+    benchmark::RegisterBenchmark(name.c_str(), pack, kind, gpu::host::packing::native)->Unit(benchmark::kMillisecond);
+  }
+  for (const tensor_kind kind : {tensor_kind::bf16, tensor_kind::f32}) {
+    const std::string name = "pack/" + std::string(model::traits(kind).name) + " to 8 bits";
+    benchmark::RegisterBenchmark(name.c_str(), pack, kind, gpu::host::packing::int8)->Unit(benchmark::kMillisecond);
   }
   for (const shape& s : kShapes) {
     for (const std::int32_t rows : {1, 2, 4, 8, 16, 32, 64, 512}) {
@@ -178,11 +198,11 @@ void declare() {
       for (const int threads : {1, 2}) {
         benchmark::RegisterBenchmark(name.c_str(), matmul, s.kind, s.inputs, s.outputs, rows)
             ->Threads(threads)
-
             ->Unit(benchmark::kMillisecond);
       }
     }
   }
+  declare_raw_read();
 }
 
 }  // namespace

@@ -33,8 +33,7 @@ double probability_of(const std::vector<candidate>& target, token_id id) {
   return found == target.end() ? 0.0 : static_cast<double>(found->probability);
 }
 
-bool accepts(const std::vector<candidate>& target, const draft_source& source, const row_place& at) {
-  const double p = probability_of(target, source.draft);
+bool accepts(double p, const draft_source& source, const row_place& at) {
   if (p <= 0.0) return false;
   const double q = source.probability(source.draft);
   return uniform(at.key, at.position, source.draft, noise_purpose::accept) * q < p;
@@ -73,8 +72,12 @@ struct row_verdict {
 
 row_verdict verify_by_rejection(std::span<const float> logits, const sampling_params& params,
                                 const draft_source& source, const row_place& at) {
-  const std::vector<candidate> target = filtered_distribution(logits, params);
-  if (accepts(target, source, at)) return {source.draft, true};
+  std::vector<candidate> target;
+  if (has_filters(params, logits.size())) target = filtered_distribution(logits, params);
+  const double p = target.empty() ? static_cast<double>(unfiltered_probability(logits, params, source.draft))
+                                  : probability_of(target, source.draft);
+  if (accepts(p, source, at)) return {source.draft, true};
+  if (target.empty()) target = filtered_distribution(logits, params);
   return {draw_residual(target, source, at), false};
 }
 

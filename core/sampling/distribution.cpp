@@ -15,10 +15,6 @@ bool limits_top_k(const sampling_params& params, std::size_t vocabulary) {
   return params.top_k > 0 && static_cast<std::size_t>(params.top_k) < vocabulary;
 }
 
-bool filters(const sampling_params& params, std::size_t vocabulary) {
-  return limits_top_k(params, vocabulary) || params.top_p < 1.0F || params.min_p > 0.0F;
-}
-
 // Finite for every temperature above 0, so that a distance of 0 stays 0.
 float scale_of(const sampling_params& params) {
   return static_cast<float>(std::min(1.0 / static_cast<double>(params.temperature), 1e38));
@@ -64,24 +60,62 @@ bool cut_at_mass(filtered_row& filtered, double mass) {
   return false;
 }
 
-void choose_within(std::span<const float> logits, float bound, filtered_row& filtered) {
+// In id order, not weighed yet.
+void collect_within(std::span<const float> logits, float bound, filtered_row& filtered) {
   std::vector<token_id> ids;
   row::collect_at_least(logits, filtered.maximum, filtered.scale, bound, ids);
   filtered.chosen.clear();
   filtered.chosen.reserve(ids.size());
   for (const token_id id : ids) filtered.chosen.push_back({row::cleaned(logits[static_cast<std::size_t>(id)]), id});
+}
+
+void sort_and_weigh(filtered_row& filtered) {
   std::sort(filtered.chosen.begin(), filtered.chosen.end(), row::comes_before);
   weigh(filtered);
 }
 
-// Top-p alone: the nucleus is near the maximum, so look there first and widen only as far as its mass is missing.
+void choose_within(std::span<const float> logits, float bound, filtered_row& filtered) {
+  collect_within(logits, bound, filtered);
+  sort_and_weigh(filtered);
+}
+
+// Drops unsorted candidates, all within `bound` of the maximum, that lie below the nucleus: their weights are summed in
+// slices of equal distance, nearest first, until they reach the mass. False when all together do not.
+bool drop_below_mass(filtered_row& filtered, float bound, double mass) {
+  constexpr std::size_t kSlices = 256;
+  std::array<double, kSlices> weights{};
+  const auto slice_of = [&](float logit) {
+    const float share = (logit - filtered.maximum) * filtered.scale / bound;  // 0 at the maximum, 1 at the bound
+    return static_cast<std::size_t>(share * static_cast<float>(kSlices - 1));
+  };
+  for (const row::scored_id& entry : filtered.chosen)
+    weights[slice_of(entry.logit)] += static_cast<double>(filtered.weight(entry.logit));
+  double sum = 0;
+  std::size_t last = 0;
+  for (; last < kSlices; ++last) {
+    sum += weights[last];
+    if (sum >= mass) break;
+  }
+  if (last == kSlices) return false;
+  std::erase_if(filtered.chosen, [&](const row::scored_id& entry) { return slice_of(entry.logit) > last; });
+  return true;
+}
+
+// Top-p alone: the nucleus is near the maximum, so look there first and widen only as far as its mass is missing. What
+// is cut is a prefix of the sorted row, the same from however many candidates. The sums before the sort are in another
+// order: they only tell where to look, with some room for rounding.
 void choose_nucleus(std::span<const float> logits, double top_p, filtered_row& filtered) {
-  constexpr std::array<float, 4> kBounds{-3.0F, -6.0F, -12.0F, -87.0F};
+  constexpr std::array<float, 3> kBounds{-3.0F, -12.0F, -87.0F};
+  constexpr double kRoom = 1.0 + 1e-9;
   const double mass = top_p * row::sum_exp(logits, filtered.maximum, filtered.scale);
   for (const float bound : kBounds) {
-    choose_within(logits, bound, filtered);
+    collect_within(logits, bound, filtered);
+    if (!drop_below_mass(filtered, bound, mass * kRoom)) continue;
+    sort_and_weigh(filtered);
     if (cut_at_mass(filtered, mass)) return;
   }
+  choose_within(logits, kBounds.back(), filtered);
+  cut_at_mass(filtered, mass);
 }
 
 float min_p_bound(const sampling_params& params) {
@@ -136,10 +170,14 @@ std::vector<candidate> whole_row(std::span<const float> logits, float maximum, f
 
 }  // namespace
 
+bool has_filters(const sampling_params& params, std::size_t vocabulary) {
+  return limits_top_k(params, vocabulary) || params.top_p < 1.0F || params.min_p > 0.0F;
+}
+
 std::vector<candidate> filtered_distribution(std::span<const float> penalized_logits, const sampling_params& params) {
   const float maximum = row::largest(penalized_logits);
   if (params.temperature <= 0.0F || maximum == row::kMinusInfinity) return certain(greedy_token(penalized_logits));
-  if (!filters(params, penalized_logits.size())) return whole_row(penalized_logits, maximum, scale_of(params));
+  if (!has_filters(params, penalized_logits.size())) return whole_row(penalized_logits, maximum, scale_of(params));
 
   const filtered_row filtered = filter_row(penalized_logits, params, maximum);
   const double sum = total(filtered.weights);
@@ -150,6 +188,17 @@ std::vector<candidate> filtered_distribution(std::span<const float> penalized_lo
     candidates.push_back({filtered.chosen[i].id, filtered.chosen[i].logit * filtered.scale, probability});
   }
   return candidates;
+}
+
+float unfiltered_probability(std::span<const float> penalized_logits, const sampling_params& params, token_id id) {
+  if (id < 0 || static_cast<std::size_t>(id) >= penalized_logits.size()) return 0.0F;
+  const float maximum = row::largest(penalized_logits);
+  if (params.temperature <= 0.0F || maximum == row::kMinusInfinity)
+    return id == greedy_token(penalized_logits) ? 1.0F : 0.0F;
+  const float scale = scale_of(params);
+  const float logit = row::cleaned(penalized_logits[static_cast<std::size_t>(id)]);
+  const auto weight = static_cast<double>(row::exp_nonpositive((logit - maximum) * scale));
+  return static_cast<float>(weight / row::sum_exp(penalized_logits, maximum, scale));
 }
 
 token_id greedy_token(std::span<const float> penalized_logits) {
@@ -170,7 +219,7 @@ token_id draw_coupled(std::span<const float> penalized_logits, const sampling_pa
   // log p differs from (logit - maximum) / temperature by a constant of the row, so no path needs to normalise.
   const row::perturbation noise{maximum, params.temperature, key, position};
   row::perturbed_best best{greedy, row::perturbed_score(noise, greedy, maximum)};
-  if (!filters(params, penalized_logits.size())) {
+  if (!has_filters(params, penalized_logits.size())) {
     row::perturbed_argmax(penalized_logits, noise, best);
     return best.id;
   }

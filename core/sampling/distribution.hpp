@@ -32,6 +32,13 @@ struct candidate {
 };
 std::vector<candidate> filtered_distribution(std::span<const float> penalized_logits, const sampling_params& params);
 
+/// Whether top-k, top-p or min-p may remove anything.
+bool has_filters(const sampling_params& params, std::size_t vocabulary);
+
+/// The probability that filtered_distribution() without filters gives `id`, to the bit, without making its list; 0 for
+/// ids that are no candidates.
+float unfiltered_probability(std::span<const float> penalized_logits, const sampling_params& params, token_id id);
+
 /// Greedy: the largest logit, ties to the smallest id.
 token_id greedy_token(std::span<const float> penalized_logits);
 

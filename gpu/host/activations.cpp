@@ -16,7 +16,8 @@ std::size_t row_stride(activation_kind kind, std::int32_t columns) {
     case activation_kind::int8:
       return (count / kBlockInputs | 1) * sizeof(activation_block);
     case activation_kind::int8_pair:
-      return (2 * count / kBlockInputs | 1) * sizeof(activation_block);
+      return ((pair_row_bytes(columns / kBlockInputs) + sizeof(activation_block) - 1) / sizeof(activation_block) | 1) *
+             sizeof(activation_block);
     case activation_kind::bf16:
       return (count * 2 + kCacheLine - 1) / kCacheLine * kCacheLine | kCacheLine;
     case activation_kind::fp32:

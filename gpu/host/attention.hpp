@@ -14,6 +14,16 @@ namespace tandem::gpu::host {
 inline constexpr std::int32_t kAttentionQueries = 8;
 inline constexpr std::int32_t kMaxHeadDim = 512;
 
+/// Floats of one query's result over one partition: Σ p·v (value_stride), then the largest score and Σ p.
+constexpr std::int32_t partial_floats(std::int32_t value_stride) {
+  return value_stride + 16;
+}
+
+/// Partitions that a row at `position` sees.
+constexpr std::int32_t partitions_seen(std::int32_t position) {
+  return position / limits::kAttentionPartition + 1;
+}
+
 /// One head group of consecutive rows. Query of (row r, head h) is at queries + r·query_stride + h·head_dim; its result
 /// at out + r·out_stride + h·head_dim. Row r stands at position first_position + r and sees positions 0 … its own.
 struct attention_task {
@@ -28,21 +38,33 @@ struct attention_task {
   float* out = nullptr;
   std::int64_t out_stride = 0;
   float scale = 1.0F;  ///< on the scores
+
+  /// Of a task that is cut over several calls: partition p of query i = r·group + h at
+  /// partials + (i·partial_partitions + p)·partial_floats. Null: the whole task in one call.
+  float* partials = nullptr;
+  std::int32_t partial_partitions = 0;  ///< that the last row sees
 };
 
-/// computes: softmax(q·Kᵀ·scale)·V per query. shapes: attention_task. mapping: one call per (rows of one sequence, kv
-/// head); inside, tiles of kAttentionQueries queries; scores with one token per lane, values with one channel per lane.
-/// requires: head_dim ≤ kMaxHeadDim. cost: K and V are read once per tile. accuracy: fp32 with online softmax over
-/// partitions of limits::kAttentionPartition absolute positions, merged ascending; the operations on one query depend
-/// on its position alone, so its bits do not depend on the other rows of the call. tested by:
-/// tests/gpu/attention_test.cpp.
-using attention_function = void (*)(const attention_task&);
+/// computes: softmax(q·Kᵀ·scale)·V per query. shapes: attention_task. mapping: attend() in one call per (rows of one
+/// sequence, kv head), or attend_partitions() in several calls that together cover all partitions, then merge_partials();
+/// inside, tiles of kAttentionQueries queries; scores with one token per lane, values with one channel per lane.
+/// requires: head_dim ≤ kMaxHeadDim. cost: K and V are read once per tile. accuracy: fp32 with softmax over partitions
+/// of limits::kAttentionPartition absolute positions, each with its own largest score, merged one by one, ascending, in
+/// both ways with the same operations; the operations on one query depend on its position alone, so its bits depend
+/// neither on the other rows nor on the cut. tested by: tests/gpu/attention_test.cpp.
+struct attention_kernels {
+  void (*attend)(const attention_task& task);
+  /// Partitions [first, end) of every row that sees them, into task.partials.
+  void (*attend_partitions)(const attention_task& task, std::int32_t first, std::int32_t end);
+  /// task.out from task.partials.
+  void (*merge_partials)(const attention_task& task);
+};
 
-void attend_portable(const attention_task& task);
+const attention_kernels& attention_portable();
 #if defined(__x86_64__)
-void attend_avx2(const attention_task& task);
-void attend_avx512(const attention_task& task);
+const attention_kernels& attention_avx2();
+const attention_kernels& attention_avx512();
 #endif
-attention_function attention_for(isa set);
+const attention_kernels& attention_for(isa set);
 
 }  // namespace tandem::gpu::host

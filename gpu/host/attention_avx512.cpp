@@ -2,8 +2,8 @@
 
 namespace tandem::gpu::host {
 
-void attend_avx512(const attention_task& task) {
-  attend(task);
+const attention_kernels& attention_avx512() {
+  return kAttention;
 }
 
 }  // namespace tandem::gpu::host

@@ -24,7 +24,7 @@ struct settled_options {
   host_options asked;
   isa set = isa::portable;
   std::int32_t threads = 1;
-  bool kv_bf16 = true;
+  kv_format kv = kv_format::bf16;
   packing how = packing::native;
 };
 
@@ -67,8 +67,8 @@ result<void> check_bounds(const host_options& options) {
   return {};
 }
 
-packing packing_of(compute_dtype dtype) {
-  switch (dtype) {
+packing packing_of(const host_options& options) {
+  switch (options.dtype) {
     case compute_dtype::bf16:
       return packing::bf16;
     case compute_dtype::fp32:
@@ -76,11 +76,28 @@ packing packing_of(compute_dtype dtype) {
     case compute_dtype::automatic:
       break;
   }
-  return packing::native;
+  return options.quantization == weight_quantization::int8 ? packing::int8 : packing::native;
+}
+
+kv_format format_of(kv_dtype asked, compute_dtype compute) {
+  switch (asked) {
+    case kv_dtype::bf16:
+      return kv_format::bf16;
+    case kv_dtype::fp32:
+      return kv_format::fp32;
+    case kv_dtype::int8:
+      return kv_format::int8;
+    case kv_dtype::automatic:
+      break;
+  }
+  return compute == compute_dtype::fp32 ? kv_format::fp32 : kv_format::bf16;
 }
 
 result<settled_options> settle(const host_options& options, const model::model& target) {
   if (auto fits = check_bounds(options); !fits) return tl::unexpected(fits.error());
+  if (options.quantization != weight_quantization::none && options.dtype != compute_dtype::automatic)
+    return fail(error_code::invalid_argument,
+                "quantization int8 needs dtype auto: bf16 and fp32 keep weights in more than 8 bits.", "quantization");
   settled_options settled{options};
   const std::int32_t context = target.describe().context_length;
   if (options.max_model_len > context)
@@ -94,9 +111,8 @@ result<settled_options> settle(const host_options& options, const model::model& 
   settled.set = *set;
   const auto most_threads = static_cast<std::int32_t>(limits::kMaxComputeThreads);
   settled.threads = options.threads > 0 ? options.threads : std::min(granted_cores(), most_threads);
-  settled.how = packing_of(options.dtype);
-  settled.kv_bf16 =
-      options.kv == kv_dtype::bf16 || (options.kv == kv_dtype::automatic && options.dtype != compute_dtype::fp32);
+  settled.how = packing_of(options);
+  settled.kv = format_of(options.kv, options.dtype);
   return settled;
 }
 
@@ -106,7 +122,7 @@ kv_shape kv_shape_of(const packed_model& packed, const settled_options& options)
   shape.kv_heads = packed.shape.kv_heads;
   shape.head_dim = packed.shape.head_dim;
   shape.block_size = options.asked.block_size;
-  shape.bf16 = options.kv_bf16;
+  shape.format = options.kv;
   return shape;
 }
 

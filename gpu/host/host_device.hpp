@@ -17,11 +17,16 @@ enum class compute_dtype : std::uint8_t {
   bf16,       ///< weights rounded to bf16
   fp32,       ///< weights dequantised, all arithmetic in fp32: the reference path
 };
-enum class kv_dtype : std::uint8_t { automatic, bf16, fp32 };  // automatic: fp32 with compute fp32, else bf16
+/// int8: weights the file keeps as f32, f16 or bf16 are rounded to 8 bits, one fp16 scale per 32 inputs (a matrix whose
+/// inputs are not a multiple of 32 stays as it is); block-quantised kinds stay as they are. Only with dtype automatic.
+enum class weight_quantization : std::uint8_t { none, int8 };
+/// int8: with one fp32 scale per token and head, for keys and values each.
+enum class kv_dtype : std::uint8_t { automatic, bf16, fp32, int8 };  // automatic: fp32 with compute fp32, else bf16
 
 struct host_options {
   std::int32_t threads = 0;  ///< 0: the cores the cgroup grants
   compute_dtype dtype = compute_dtype::automatic;
+  weight_quantization quantization = weight_quantization::none;  ///< of the target and of the draft
   kv_dtype kv = kv_dtype::automatic;
   std::int32_t block_size = 16;    ///< tokens
   std::int32_t num_kv_blocks = 0;  ///< 0: from kv_bytes

@@ -4,6 +4,12 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+
+#include "gpu/host/kernels/amx_choice.hpp"
+#endif
+#if defined(__x86_64__) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 namespace tandem::gpu::host {
@@ -38,6 +44,19 @@ unsigned long long saved_state() {
   return (static_cast<unsigned long long>(high) << 32) | low;
 }
 
+/// Linux gives a process the 8 KiB of tile registers only when it asks (Documentation/arch/x86/xstate.rst). Asked once,
+/// for all threads, those that run and those to come.
+bool may_use_tiles() {
+#if defined(__linux__)
+  constexpr int kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  constexpr int kTileData = 18;               // state component
+  static const bool granted = ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  return granted;
+#else
+  return false;
+#endif
+}
+
 /// Bit numbers: Intel SDM volume 2, CPUID; XCR0 bits 1, 2 (AVX), 5..7 (AVX-512), 17, 18 (AMX).
 bool offers(isa set) {
   const cpuid_leaf basic = read_leaf(1, 0);
@@ -53,15 +72,29 @@ bool offers(isa set) {
              has_bits(extended.ebx, bit(16) | bit(17) | bit(30) | bit(31)) && has_bits(extended.ecx, bit(11)) &&
              has_bits(read_leaf(7, 1).eax, bit(5));
     case isa::amx:  // BF16, TILE, INT8
-      return offers(isa::avx512) && has_bits(state, 0x60000) && has_bits(extended.edx, bit(22) | bit(24) | bit(25));
+      return offers(isa::avx512) && has_bits(state, 0x60000) && has_bits(extended.edx, bit(22) | bit(24) | bit(25)) &&
+             may_use_tiles();
   }
   return false;
+}
+
+/// AMX is taken unasked only where it has shown that it computes what AVX-512 computes.
+isa best_offered() {
+  if (offers(isa::amx) && choose_amx_kernels()) return isa::amx;
+  for (const isa set : {isa::avx512, isa::avx2}) {
+    if (offers(set)) return set;
+  }
+  return isa::portable;
 }
 
 #else
 
 bool offers(isa set) {
   return set == isa::portable;
+}
+
+isa best_offered() {
+  return isa::portable;
 }
 
 #endif
@@ -83,11 +116,8 @@ std::string_view isa_name(isa set) {
 }
 
 isa detect_isa() {
-  // No kernel uses AMX yet, so naming it would promise what is not there.
-  for (const isa set : {isa::avx512, isa::avx2}) {
-    if (offers(set)) return set;
-  }
-  return isa::portable;
+  static const isa best = best_offered();
+  return best;
 }
 
 result<isa> choose_isa(std::string_view name) {

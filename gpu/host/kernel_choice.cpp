@@ -14,13 +14,13 @@ const row_ops& row_ops_for(isa set) {
   return row_ops_portable();
 }
 
-attention_function attention_for(isa set) {
+const attention_kernels& attention_for(isa set) {
 #if defined(__x86_64__)
-  if (set >= isa::avx512) return attend_avx512;
-  if (set == isa::avx2) return attend_avx2;
+  if (set >= isa::avx512) return attention_avx512();
+  if (set == isa::avx2) return attention_avx2();
 #endif
   TANDEM_ASSERT(set == isa::portable);
-  return attend_portable;
+  return attention_portable();
 }
 
 }  // namespace tandem::gpu::host

@@ -9,8 +9,7 @@
 namespace tandem::gpu::host {
 namespace {
 
-constexpr std::int64_t kRowGrain = 4;               // rows: less is not worth waking a thread
-constexpr std::int32_t kAttentionRowsPerItem = 16;  // rows of one sequence and head group a thread claims at once
+constexpr std::int64_t kRowGrain = 4;  // rows: less is not worth waking a thread
 
 std::unique_ptr<float[]> untouched_floats(std::int64_t rows, std::int64_t columns) {
   return std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(rows * columns));
@@ -18,6 +17,16 @@ std::unique_ptr<float[]> untouched_floats(std::int64_t rows, std::int64_t column
 
 const float* or_null(const std::vector<float>& values) {
   return values.empty() ? nullptr : values.data();
+}
+
+attention_plan::shape plan_shape(const model_shape& model, const kv_cache& cache, std::int32_t threads) {
+  attention_plan::shape shape;
+  shape.kv_heads = model.kv_heads;
+  shape.group = model.heads / model.kv_heads;
+  shape.value_stride = cache.layer(0).value_stride;
+  shape.threads = threads;
+  shape.arena_floats = limits::kAttentionPartialFloats;
+  return shape;
 }
 
 }  // namespace
@@ -29,6 +38,7 @@ model_executor::model_executor(packed_model model, kv_cache cache, compute_team&
       options_(opts),
       ops_(row_ops_for(opts.set)),
       attention_(attention_for(opts.set)),
+      attention_plan_(plan_shape(model_.shape, cache_, team.threads())),
       rope_(model_.rope, opts.max_positions),
       max_logit_rows_(std::min(limits::kMaxLogitRows, opts.max_rows)) {
   const model_shape& s = model_.shape;
@@ -41,6 +51,8 @@ model_executor::model_executor(packed_model model, kv_cache cache, compute_team&
   gate_up_ = untouched_floats(rows, 2 * std::int64_t{s.intermediate});
   gated_ = untouched_floats(rows, s.intermediate);
   logits_ = untouched_floats(max_logit_rows_, s.vocabulary_size);
+  if (team.threads() > 1) partials_ = untouched_floats(limits::kAttentionPartialFloats, 1);
+  pieces_left_ = std::make_unique<std::atomic<std::int32_t>[]>(static_cast<std::size_t>(attention_plan_.max_cuts()));
   places_.reserve(static_cast<std::size_t>(rows));
   tokens_.reserve(static_cast<std::size_t>(rows));
   for (const packed_layer& layer : model_.layers)
@@ -76,11 +88,11 @@ void model_executor::forward(std::span<const sequence_rows> sequences) {
   });
 }
 
-/// Where each row's key and value go, and how attention is cut into items. Known pages are a promise of the scheduler.
+/// Where each row's key and value go, and how attention is divided. Known pages are a promise of the scheduler.
 void model_executor::place_rows(std::span<const sequence_rows> sequences) {
   const std::int32_t block_size = cache_.shape().block_size;
   places_.clear();
-  attention_items_.clear();
+  attention_rows_.clear();
   std::int32_t reached = 0;
   for (std::size_t index = 0; index < sequences.size(); ++index) {
     const sequence_rows& sequence = sequences[index];
@@ -94,11 +106,9 @@ void model_executor::place_rows(std::span<const sequence_rows> sequences) {
       TANDEM_ASSERT(page < sequence.table.size());
       places_.push_back({position, sequence.table[page], position % block_size});
     }
-    for (std::int32_t row = 0; row < count; row += kAttentionRowsPerItem)
-      for (std::int32_t head = 0; head < model_.shape.kv_heads; ++head)
-        attention_items_.push_back(
-            {static_cast<std::int32_t>(index), head, first_row + row, std::min(kAttentionRowsPerItem, count - row)});
+    attention_rows_.push_back({first_row, count, sequence.first_position});
   }
+  attention_plan_.divide(attention_rows_);
   rows_ = static_cast<std::int32_t>(places_.size());
   TANDEM_ASSERT(rows_ <= options_.max_rows);
   rope_.reach(reached);
@@ -172,30 +182,48 @@ void model_executor::prepare_heads(std::int32_t layer_index, std::int32_t row) {
   }
 }
 
-void model_executor::attend(std::int32_t layer, std::span<const sequence_rows> sequences) {
+attention_task model_executor::task_of(const attention_item& item, const kv_layer_view& view,
+                                       std::span<const sequence_rows> sequences) const {
   const model_shape& s = model_.shape;
+  const std::int32_t group = s.heads / s.kv_heads;
+  const std::int64_t channel = std::int64_t{item.kv_head} * group * s.head_dim;
+  attention_task task;
+  task.cache = view;
+  task.table = sequences[static_cast<std::size_t>(item.sequence)].table.data();
+  task.kv_head = item.kv_head;
+  task.group = group;
+  task.rows = item.rows;
+  task.first_position = item.first_position;
+  task.queries = query_key_value_.get() + std::int64_t{item.first_row} * s.qkv_width() + channel;
+  task.query_stride = s.qkv_width();
+  task.out = attended_.get() + std::int64_t{item.first_row} * s.query_width() + channel;
+  task.out_stride = s.query_width();
+  task.scale = 1.0F / std::sqrt(static_cast<float>(s.head_dim));
+  if (item.cut < 0) return task;
+  const attention_cut& cut = attention_plan_.cuts()[static_cast<std::size_t>(item.cut)];
+  task.partials = partials_.get() + cut.partials;
+  task.partial_partitions = cut.partitions;
+  return task;
+}
+
+/// The thread that ends a cut's last piece merges all of them; the order of merging is that of the partitions.
+void model_executor::run_item(const attention_item& item, const attention_task& task) {
+  if (item.cut < 0) return attention_.attend(task);
+  attention_.attend_partitions(task, item.first_partition, item.end_partition);
+  if (pieces_left_[static_cast<std::size_t>(item.cut)].fetch_sub(1, std::memory_order_acq_rel) == 1)
+    attention_.merge_partials(task);
+}
+
+void model_executor::attend(std::int32_t layer, std::span<const sequence_rows> sequences) {
   const kv_layer_view view = cache_.layer(layer);
-  const auto run = [&](const attention_item& item) {
-    const std::int32_t group = s.heads / s.kv_heads;
-    const std::int64_t channel = std::int64_t{item.kv_head} * group * s.head_dim;
-    attention_task task;
-    task.cache = view;
-    task.table = sequences[static_cast<std::size_t>(item.sequence)].table.data();
-    task.kv_head = item.kv_head;
-    task.group = group;
-    task.rows = item.rows;
-    task.first_position = places_[static_cast<std::size_t>(item.first_row)].position;
-    task.queries = query_key_value_.get() + std::int64_t{item.first_row} * s.qkv_width() + channel;
-    task.query_stride = s.qkv_width();
-    task.out = attended_.get() + std::int64_t{item.first_row} * s.query_width() + channel;
-    task.out_stride = s.query_width();
-    task.scale = 1.0F / std::sqrt(static_cast<float>(s.head_dim));
-    attention_(task);
-  };
-  team_.parallel_for(static_cast<std::int64_t>(attention_items_.size()), 1,
-                     [&](std::int64_t begin, std::int64_t end, std::int32_t) {
-                       for (auto i = begin; i < end; ++i) run(attention_items_[static_cast<std::size_t>(i)]);
-                     });
+  const std::span<const attention_item> items = attention_plan_.items();
+  const std::span<const attention_cut> cuts = attention_plan_.cuts();
+  for (std::size_t i = 0; i < cuts.size(); ++i) pieces_left_[i].store(cuts[i].pieces, std::memory_order_relaxed);
+  team_.parallel_for(
+      static_cast<std::int64_t>(items.size()), 1, [&](std::int64_t begin, std::int64_t end, std::int32_t) {
+        for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
+          run_item(items[i], task_of(items[i], view, sequences));
+      });
 }
 
 void model_executor::multiply(const packed_matrix& matrix, std::int32_t rows, float* out) {

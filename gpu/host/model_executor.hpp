@@ -2,6 +2,7 @@
 /// Runs one model over rows of many sequences: prefill, decode and verification rows are one kind. Owner: the device;
 /// only its leader thread calls it.
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -11,6 +12,7 @@
 
 #include "core/ids.hpp"
 #include "gpu/host/attention.hpp"
+#include "gpu/host/attention_plan.hpp"
 #include "gpu/host/compute_team.hpp"
 #include "gpu/host/kv_cache.hpp"
 #include "gpu/host/packed_model.hpp"
@@ -56,12 +58,6 @@ class model_executor {
     block_id block = kNoBlock;
     std::int32_t offset = 0;
   };
-  struct attention_item {
-    std::int32_t sequence = 0;
-    std::int32_t kv_head = 0;
-    std::int32_t first_row = 0;  ///< of the forward
-    std::int32_t rows = 0;
-  };
   using buffer = std::unique_ptr<float[]>;
 
   activations& input_of(const packed_matrix& matrix);
@@ -73,6 +69,9 @@ class model_executor {
                      const std::vector<float>& bias);
   void prepare_heads(std::int32_t layer, std::int32_t row);
   void attend(std::int32_t layer, std::span<const sequence_rows> sequences);
+  attention_task task_of(const attention_item& item, const kv_layer_view& view,
+                         std::span<const sequence_rows> sequences) const;
+  void run_item(const attention_item& item, const attention_task& task);
   void multiply(const packed_matrix& matrix, std::int32_t rows, float* out);
   template <class Body>
   void for_each_row(std::int32_t rows, Body body);
@@ -82,16 +81,18 @@ class model_executor {
   compute_team& team_;
   options options_;
   const row_ops& ops_;
-  attention_function attention_;
+  const attention_kernels& attention_;
+  attention_plan attention_plan_;
   rope_angles rope_;
   std::int32_t max_logit_rows_ = 0;
 
   std::int32_t rows_ = 0;  // of the last forward
   std::vector<row_place> places_;
   std::vector<token_id> tokens_;
-  std::vector<attention_item> attention_items_;
+  std::vector<attention_rows> attention_rows_;
+  std::unique_ptr<std::atomic<std::int32_t>[]> pieces_left_;                // per cut of the attention plan
   std::map<std::pair<activation_kind, std::int32_t>, activations> inputs_;  // by kind and columns
-  buffer hidden_, delta_, normalized_, query_key_value_, attended_, gate_up_, gated_, logits_;
+  buffer hidden_, delta_, normalized_, query_key_value_, attended_, gate_up_, gated_, logits_, partials_;
 };
 
 }  // namespace tandem::gpu::host

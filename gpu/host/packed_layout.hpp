@@ -96,4 +96,14 @@ struct activation_block {
 };
 static_assert(sizeof(activation_block) == 48);
 
+/// A row in two terms: the blocks of the first, the blocks of the second, then one bit per block (bit b % 64 of word
+/// b / 64) that says where the second term is kept; elsewhere it is zero. docs/decisions/0011.
+constexpr std::int64_t second_term_words(std::int64_t blocks) {
+  return (blocks + 63) / 64;
+}
+constexpr std::size_t pair_row_bytes(std::int64_t blocks) {
+  return static_cast<std::size_t>(2 * blocks) * sizeof(activation_block) +
+         static_cast<std::size_t>(second_term_words(blocks)) * sizeof(std::uint64_t);
+}
+
 }  // namespace tandem::gpu::host

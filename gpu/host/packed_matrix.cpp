@@ -28,8 +28,17 @@ struct matrix_part {
   std::size_t offset = 0;  ///< of its first tile
 };
 
+/// Weights rounded to 8 bits where whole blocks of them make a row; else as the file has them.
+packed_format int8_format(const model::tensor& weight) {
+  const bool quantised = model::traits(weight.kind).block_elements > 1;
+  return quantised || weight.columns % kBlockInputs != 0 ? native_format(weight.kind) : packed_format::byte_half;
+}
+
 packed_format wanted_format(const model::tensor& weight, packing how) {
   switch (how) {
+    case packing::int8:
+    case packing::int8_precise:
+      return int8_format(weight);
     case packing::native:
     case packing::native_precise:
       return native_format(weight.kind);
@@ -43,7 +52,8 @@ packed_format wanted_format(const model::tensor& weight, packing how) {
 
 /// One input form for all parts: the most precise one any of them needs.
 activation_kind common_input(std::span<const model::tensor* const> weights, packing how) {
-  auto kind = how == packing::native_precise ? activation_kind::int8_pair : activation_kind::int8;
+  const bool precise = how == packing::native_precise || how == packing::int8_precise;
+  auto kind = precise ? activation_kind::int8_pair : activation_kind::int8;
   for (const model::tensor* weight : weights) {
     const activation_kind needs = layout_of(wanted_format(*weight, how)).input;
     if (needs == activation_kind::fp32) return needs;
@@ -52,10 +62,10 @@ activation_kind common_input(std::span<const model::tensor* const> weights, pack
   return kind;
 }
 
-packed_format part_format(const model::tensor& weight, activation_kind input) {
+packed_format part_format(const model::tensor& weight, packing how, activation_kind input) {
   if (input == activation_kind::fp32) return packed_format::fp32;
   if (input == activation_kind::bf16) return packed_format::bf16;
-  return native_format(weight.kind);
+  return wanted_format(weight, how);
 }
 
 result<void> check(std::span<const model::tensor* const> weights) {
@@ -95,9 +105,9 @@ struct packed_matrix::impl {
   const kernel_table* kernels = nullptr;
   weight_bytes memory;
 
-  void add(const model::tensor& weight) {
+  void add(const model::tensor& weight, packing how) {
     matrix_part part;
-    part.format = part_format(weight, input);
+    part.format = part_format(weight, how, input);
     part.rows = weight.rows;
     part.first_output = rows;
     part.first_tile = tiles;
@@ -152,7 +162,7 @@ result<packed_matrix> packed_matrix::pack(std::span<const model::tensor* const> 
   self.columns = weights[0]->columns;
   self.input = common_input(weights, how);
   self.kernels = &kernels_for(set);
-  for (const model::tensor* weight : weights) self.add(*weight);
+  for (const model::tensor* weight : weights) self.add(*weight, how);
   self.memory = allocate_weights(self.bytes);
   if (!self.memory) {
     return fail(error_code::io, "No memory for tensor '" + weights[0]->name + "': packing it needs " +
@@ -206,6 +216,7 @@ void packed_matrix::multiply(const activations& x, std::int32_t m, std::int32_t 
       impl_->multiply_tile(input, row, rows_now, tile, out, out_stride);
     }
   }
+  if (impl_->kernels->release != nullptr) impl_->kernels->release();
 }
 
 void packed_matrix::row(std::int64_t index, float* out) const {

@@ -112,10 +112,11 @@ packed_layer pack_layer(const model::layer& from, const model_shape& shape, pack
   return layer;
 }
 
-/// Rounding activations to int8 shows in narrow models: docs/decisions/0006.
+/// Rounding activations to int8 shows in narrow models: docs/decisions/0006, 0011.
 packing packing_for(const model_shape& shape, packing asked) {
-  const bool narrow = shape.hidden < limits::kPreciseBelowHidden;
-  return asked == packing::native && narrow ? packing::native_precise : asked;
+  if (shape.hidden >= limits::kPreciseBelowHidden) return asked;
+  if (asked == packing::native) return packing::native_precise;
+  return asked == packing::int8 ? packing::int8_precise : asked;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "core/assert.hpp"
 #include "gpu/host/bf16.hpp"
 #include "gpu/host/source_block.hpp"
+#include "gpu/host/weight_rounding.hpp"
 #include "model/half.hpp"
 
 namespace tandem::gpu::host {
@@ -101,13 +102,36 @@ void put_header(packed_format format, const source_block& block, std::size_t lan
   }
 }
 
+/// The blocks of one row after the other: the file's own, or its numbers rounded to 8 bits.
+class row_reader {
+ public:
+  explicit row_reader(const model::tensor& weight)
+      : weight_(weight), rounds_(model::traits(weight.kind).block_elements == 1) {
+    if (rounds_) values_.resize(static_cast<std::size_t>(weight.columns));
+  }
+
+  void go_to(std::int64_t row) {
+    bytes_ = weight_.data.data() + static_cast<std::size_t>(row) * row_bytes(weight_.kind, weight_.columns);
+    if (rounds_) model::dequantize_row(weight_, row, values_.data());
+  }
+  source_block block(std::int64_t index) const {
+    return rounds_ ? round_block(values_.data() + index * kBlockInputs) : read_block(weight_.kind, bytes_, index);
+  }
+
+ private:
+  const model::tensor& weight_;
+  bool rounds_;
+  std::vector<float> values_;  // one row
+  const std::byte* bytes_ = nullptr;
+};
+
 void pack_blocks(packed_format format, const model::tensor& weight, std::int64_t first_row, std::int64_t lanes,
                  std::byte* tile) {
-  const std::size_t stride = row_bytes(weight.kind, weight.columns);
+  row_reader reader(weight);
   for (std::int64_t lane = 0; lane < lanes; ++lane) {
-    const std::byte* row = weight.data.data() + static_cast<std::size_t>(first_row + lane) * stride;
+    reader.go_to(first_row + lane);
     for (std::int64_t index = 0; index < weight.columns / kBlockInputs; ++index) {
-      const source_block block = read_block(weight.kind, row, index);
+      const source_block block = reader.block(index);
       const block_place place = place_of(format, index);
       put_header(format, block, static_cast<std::size_t>(lane), static_cast<std::size_t>(place.in_unit),
                  tile + place.header);
@@ -238,6 +262,8 @@ packed_format native_format(tensor_kind kind) {
 void pack_tile(packed_format format, const model::tensor& weight, std::int64_t first_row, std::byte* tile) {
   TANDEM_ASSERT(first_row >= 0 && first_row < weight.rows);
   std::memset(tile, 0, tile_bytes(format, weight.columns));
+  const bool rounds = model::traits(weight.kind).block_elements == 1;
+  TANDEM_ASSERT(layout_of(format).input != activation_kind::int8 || !rounds || format == packed_format::byte_half);
   const std::int64_t lanes = std::min<std::int64_t>(kTileOutputs, weight.rows - first_row);
   if (layout_of(format).input == activation_kind::int8) return pack_blocks(format, weight, first_row, lanes, tile);
   pack_floats(format, weight, first_row, lanes, tile);

@@ -13,6 +13,7 @@ namespace tandem::gpu::host {
 packed_format native_format(model::tensor_kind kind);
 
 /// Packs rows [first_row, first_row + 16) of `weight`, fewer at its end, into `tile` of tile_bytes(format, columns).
+/// `format` is native_format(kind), bf16, fp32, or for f32, f16 and bf16 also byte_half, for which they are rounded.
 void pack_tile(packed_format format, const model::tensor& weight, std::int64_t first_row, std::byte* tile);
 
 /// Output `lane` of a tile as numbers: exactly what the kernels multiply with.

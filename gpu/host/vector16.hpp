@@ -30,13 +30,10 @@ typedef std::uint16_t half_part __attribute__((vector_size(kPartLanes * 2)));
 struct v16 {
   float_part part[kParts];
 };
-struct i16 {
-  int_part part[kParts];
-};
 
 TANDEM_INLINE v16 splat(float x) {
   v16 value;
-  for (int i = 0; i < kParts; ++i) value.part[i] = float_part{} + x;
+  for (int i = 0; i < kParts; ++i) value.part[i] = x - float_part{};  // folded: x - 0 is x, also for -0
   return value;
 }
 TANDEM_INLINE v16 load16(const float* from) {
@@ -59,6 +56,24 @@ TANDEM_INLINE v16 load16(const std::uint16_t* from) {
   return value;
 }
 
+/// Intrinsics because GCC 12 takes the bytes apart one by one.
+TANDEM_INLINE v16 load16(const std::int8_t* from) {
+  v16 value;
+#if defined(__AVX512F__)
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  value.part[0] = reinterpret_cast<float_part>(_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes)));
+#elif defined(__AVX2__)
+  for (int i = 0; i < kParts; ++i) {
+    const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from + i * kPartLanes));
+    value.part[i] = reinterpret_cast<float_part>(_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)));
+  }
+#else
+  for (int i = 0; i < kParts; ++i)
+    for (int lane = 0; lane < kPartLanes; ++lane) value.part[i][lane] = static_cast<float>(from[i * kPartLanes + lane]);
+#endif
+  return value;
+}
+
 #define TANDEM_LANEWISE(operation)                                              \
   TANDEM_INLINE v16 operator operation(v16 a, v16 b) {                          \
     for (int i = 0; i < kParts; ++i) a.part[i] = a.part[i] operation b.part[i]; \
@@ -77,13 +92,6 @@ TANDEM_INLINE v16 operator-(v16 a) {
   return a;
 }
 
-/// All ones where a > b.
-TANDEM_INLINE i16 operator>(v16 a, v16 b) {
-  i16 mask;
-  for (int i = 0; i < kParts; ++i) mask.part[i] = a.part[i] > b.part[i];
-  return mask;
-}
-
 /// a*b + c: one rounding where the instruction set has it, two elsewhere; never a choice of the compiler.
 TANDEM_INLINE v16 multiply_add(v16 a, v16 b, v16 c) {
 #if defined(__AVX512F__)
@@ -100,10 +108,20 @@ TANDEM_INLINE v16 multiply_add(v16 a, v16 b, v16 c) {
 #endif
 }
 
-TANDEM_INLINE v16 choose(i16 mask, v16 yes, v16 no) {
-  for (int i = 0; i < kParts; ++i)
-    yes.part[i] = reinterpret_cast<float_part>((mask.part[i] & reinterpret_cast<int_part>(yes.part[i])) |
-                                               (~mask.part[i] & reinterpret_cast<int_part>(no.part[i])));
+/// Per lane: a > b ? yes : no.
+TANDEM_INLINE v16 choose_greater(v16 a, v16 b, v16 yes, v16 no) {
+#if defined(__AVX512F__)
+  const __mmask16 greater = _mm512_cmp_ps_mask(reinterpret_cast<__m512>(a.part[0]), reinterpret_cast<__m512>(b.part[0]),
+                                               _CMP_GT_OQ);
+  yes.part[0] = reinterpret_cast<float_part>(_mm512_mask_blend_ps(greater, reinterpret_cast<__m512>(no.part[0]),
+                                                                  reinterpret_cast<__m512>(yes.part[0])));
+#else
+  for (int i = 0; i < kParts; ++i) {
+    const int_part mask = a.part[i] > b.part[i];
+    yes.part[i] = reinterpret_cast<float_part>((mask & reinterpret_cast<int_part>(yes.part[i])) |
+                                               (~mask & reinterpret_cast<int_part>(no.part[i])));
+  }
+#endif
   return yes;
 }
 
@@ -125,13 +143,13 @@ TANDEM_INLINE float sum_lanes(v16 x) {
   return lane[0];
 }
 
-/// Largest lane; NaN lanes do not win.
+/// Largest lane; any number or NaN when one is NaN.
 TANDEM_INLINE float max_lanes(v16 x) {
   float lane[16];
   store16(lane, x);
-  float best = lane[0];
-  for (int i = 1; i < 16; ++i) best = lane[i] > best ? lane[i] : best;
-  return best;
+  for (int width = 8; width >= 1; width /= 2)
+    for (int i = 0; i < width; ++i) lane[i] = lane[i + width] > lane[i] ? lane[i + width] : lane[i];
+  return lane[0];
 }
 
 /// e^x to about 2 ulp, 0 below -87.3, finite above 88.3. Range reduction by ln 2 in two parts, then a polynomial of
@@ -140,9 +158,9 @@ TANDEM_INLINE v16 exponential(v16 x) {
   constexpr float kLowest = -87.3F;
   constexpr float kHighest = 88.3F;
   constexpr float kRounding = 12582912.0F;  // 1.5 · 2^23: adding it rounds to an integer
-  const i16 vanishes = splat(kLowest) > x;
-  x = choose(vanishes, splat(kLowest), x);
-  x = choose(x > splat(kHighest), splat(kHighest), x);
+  const v16 exact = x;
+  x = choose_greater(splat(kLowest), x, splat(kLowest), x);
+  x = choose_greater(x, splat(kHighest), splat(kHighest), x);
   const v16 shifted = x * splat(1.44269504088896341F) + splat(kRounding);
   const v16 n = shifted - splat(kRounding);
   v16 r = multiply_add(n, splat(-0.693359375F), x);
@@ -154,7 +172,7 @@ TANDEM_INLINE v16 exponential(v16 x) {
   p = multiply_add(p, r, splat(1.6666665459e-1F));
   p = multiply_add(p, r, splat(5.0000001201e-1F));
   p = multiply_add(p, r * r, r + splat(1.0F));
-  return choose(vanishes, splat(0.0F), scale_by_power(p, shifted, splat(kRounding)));
+  return choose_greater(splat(kLowest), exact, splat(0.0F), scale_by_power(p, shifted, splat(kRounding)));
 }
 
 }  // namespace

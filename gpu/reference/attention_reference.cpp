@@ -21,4 +21,19 @@ std::vector<double> attention_reference(const std::vector<double>& query, const 
   return out;
 }
 
+std::vector<double> int8_round_trip(const std::vector<float>& numbers) {
+  float largest = 0.0F;
+  bool finite = true;
+  for (const float each : numbers) {
+    finite = finite && std::isfinite(each);
+    largest = std::max(largest, std::abs(each));
+  }
+  if (!finite) return std::vector<double>(numbers.size(), std::nan(""));
+  std::vector<double> out(numbers.size(), 0.0);
+  if (largest < 1e-30F) return out;
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    out[i] = std::nearbyint(double{numbers[i] * (127.0F / largest)}) * double{largest / 127.0F};
+  return out;
+}
+
 }  // namespace tandem::gpu::reference

@@ -34,7 +34,8 @@ class Error : public std::runtime_error {
 struct Options {
   std::string model;                    ///< a .gguf file, a Hugging Face folder or a name of `tandem models`
   std::string dtype = "auto";           ///< auto | bf16 | fp32
-  std::string kv_cache_dtype = "auto";  ///< auto | bf16 | fp32
+  std::string quantization = "none";    ///< none | int8: f32, f16 and bf16 weights rounded to 8 bits at load
+  std::string kv_cache_dtype = "auto";  ///< auto | bf16 | fp32 | int8
   std::int32_t threads = 0;             ///< 0: the cores this process may use
   std::int32_t max_model_len = 0;       ///< tokens; 0: the model's own, as far as memory reaches
   std::int32_t max_num_seqs = 256;

@@ -72,6 +72,21 @@ void write_rand(const rand_options& options, const path& file) {
   write_gguf(make_rand(options), file);
 }
 
+/// Rows as wide as a block of every kind, and log-probabilities as far apart as a real model's: RAND's own logits are so
+/// far apart that rounding moves its perplexity by more than a real model's.
+void write_wide_rand(const path& file) {
+  rand_options options;
+  options.hidden = 256;
+  options.intermediate = 256;
+  options.tokenizer = bytes_tokenizer({"th"});
+  options.tokenizer.merges = {{"t", "h"}};  // the gguf package writes no empty list
+  made_model made = make_rand(options);
+  for (made_tensor& tensor : made.tensors)
+    if (tensor.gguf_name == "output.weight")
+      for (float& value : tensor.values) value *= 0.1F;
+  write_gguf(made, file);
+}
+
 /// Drafts for "rand" whose vocabulary differs from its own in one way each.
 void write_other_vocabularies(const path& folder) {
   rand_options options;
@@ -100,6 +115,11 @@ void write_rands(const path& folder) {
   write_rand(options, folder / "rand-noisy.gguf");
   options.context_length = 64;
   write_rand(options, folder / "rand-short.gguf");
+  write_wide_rand(folder / "rand-wide.gguf");
+  options = {};
+  options.tokenizer.bos = options.tokenizer.find("<|endoftext|>");
+  options.tokenizer.add_bos = true;
+  write_rand(options, folder / "rand-bos.gguf");
   options = {};
   options.seed = 2;
   write_rand(options, folder / "rand-stranger.gguf");

@@ -69,6 +69,13 @@ TEST(options, a_device_is_chosen_when_the_engine_starts_not_when_flags_are_read)
   EXPECT_TRUE(says(parse("M --device tpu"), "--device"));
 }
 
+TEST(options, quantization_is_none_or_int8) {
+  EXPECT_EQ(parse("M").values.engine.quantization, weight_quantization::none);
+  EXPECT_EQ(parse("M --quantization none").values.engine.quantization, weight_quantization::none);
+  EXPECT_EQ(parse("M --quantization int8").values.engine.quantization, weight_quantization::int8);
+  EXPECT_TRUE(says(parse("M --quantization awq"), "not one of int8|none"));
+}
+
 TEST(options, a_flag_that_repeats_does_not_swallow_the_model_behind_it) {
   const parsed outcome = parse("--served-model-name x --served-model-name y --api-key k M");
   EXPECT_EQ(outcome.problem, "");
@@ -100,21 +107,27 @@ TEST(options, every_flag_reaches_its_field) {
   EXPECT_TRUE(outcome.values.logging.json);
 }
 
+TEST(options, the_kv_cache_has_four_formats) {
+  EXPECT_EQ(parse("M").values.engine.kv_dtype, kv_cache_dtype::automatic);
+  EXPECT_EQ(parse("M --kv-cache-dtype bf16").values.engine.kv_dtype, kv_cache_dtype::bf16);
+  EXPECT_EQ(parse("M --kv-cache-dtype fp32").values.engine.kv_dtype, kv_cache_dtype::fp32);
+  EXPECT_EQ(parse("M --kv-cache-dtype int8").values.engine.kv_dtype, kv_cache_dtype::int8);
+}
+
 TEST(options, a_wrong_value_names_the_flag) {
   for (const std::string flag :
-       {"--port 70000", "--port x", "--max-num-seqs 0", "--block-size 0", "--dtype int4", "--scheduling-policy lifo",
-        "--threads -1", "--kv-cache-memory lots", "--log-level loud"})
+       {"--port 70000", "--port x", "--max-num-seqs 0", "--block-size 0", "--dtype int4", "--kv-cache-dtype int4",
+        "--scheduling-policy lifo", "--threads -1", "--kv-cache-memory lots", "--log-level loud"})
     EXPECT_TRUE(says(parse("M " + flag), flag.substr(0, flag.find(' ')))) << flag << ": " << parse("M " + flag).problem;
 }
 
 TEST(options, flags_of_later_versions_are_refused_with_a_reason) {
   EXPECT_TRUE(says(parse("M --ssl-keyfile k"), "TLS is not offered yet"));
-  EXPECT_TRUE(says(parse("M --quantization int8"), "only \"none\" is offered yet"));
   EXPECT_TRUE(says(parse("M --tensor-parallel-size 2"), "only 1 is offered yet"));
   EXPECT_TRUE(says(parse("M --gpu-memory-utilization 0.5"), "--kv-cache-memory"));
   EXPECT_TRUE(says(parse("M --trace t"), "not offered yet"));
   EXPECT_TRUE(says(parse("M --speculative-config {\"method\":\"eagle\"}"), "not offered yet"));
-  EXPECT_EQ(parse("M --quantization none --tensor-parallel-size 1").problem, "");
+  EXPECT_EQ(parse("M --tensor-parallel-size 1").problem, "");
 }
 
 TEST(options, a_file_gives_what_flags_do_not) {

@@ -135,6 +135,18 @@ class RunScript(unittest.TestCase):
         self.assertEqual(finished.returncode, 1)
         self.assertIn("run: the demo model could not be fetched", finished.stderr)
 
+    def test_tests_go_on_without_python_packages_and_install_them_once_with_their_checksums(self):
+        for pip, said in (("exit 1", True), ('while [ "$1" != --target ]; do shift; done; mkdir -p "$2"', False)):
+            tree = made_tree(self, {"python3": pip, "ctest": "exit 0"})
+            os.makedirs(os.path.join(tree.root, "tests"))
+            shutil.copy(os.path.join(SOURCE, "tests", "requirements.txt"), os.path.join(tree.root, "tests"))
+            for _ in range(2):
+                finished = tree.run("test")
+                self.assertEqual(finished.returncode, 0, finished.stderr)
+                self.assertEqual("going on without the Python packages" in finished.stdout, said)
+            self.assertEqual(tree.log().count("--require-hashes"), 2 if said else 1)
+            self.assertIn("ctest", tree.log())
+
     def test_ci_is_exactly_run_test(self):
         with open(os.path.join(SOURCE, ".ci", "run"), encoding="utf-8") as file:
             lines = [line for line in file.read().splitlines() if line and not line.startswith("#")]

@@ -94,6 +94,46 @@ class DraftsContext(unittest.TestCase):
             server.wait_idle()
 
 
+class Int8Cache(unittest.TestCase):
+    """--kv-cache-dtype int8: another rounding, the same rules."""
+    FLAGS = ("--dtype", "fp32", "--kv-cache-dtype", "int8")
+
+    def requests(self):
+        prompts = [prompt_of(length) for length in (1, 15, 16, 17, 100, 255, 256, 300, 400)]
+        settings = (GREEDY, {"temperature": 0.8, "seed": 7, "ignore_eos": True})
+        return [{"prompt_token_ids": prompt, "max_tokens": 60, **setting} for prompt in prompts for setting in settings]
+
+    def test_drafts_cache_and_threads_change_no_token(self):
+        requests = self.requests()
+        expected = [answer["token_ids"] for answer in offline(
+            made("rand"), [{**request, **drafts(0)} for request in requests], "--no-enable-prefix-caching", "--threads", "1",
+            *self.FLAGS)]
+        asked = [{**request, **drafts(k)} for k in (0, 1, 5) for request in requests]
+        for draft in ("rand", "rand-noisy"):
+            for threads in ("1", "2"):
+                answers = offline(made("rand"), asked, "--draft-model", made(draft), "--threads", threads, *self.FLAGS)
+                for place, answer in enumerate(answers):
+                    self.assertEqual(answer["token_ids"], expected[place % len(requests)], (draft, threads, place))
+                drafted = sum(answer["timings"]["draft_n"] for answer in answers)
+                accepted = sum(answer["timings"]["draft_n_accepted"] for answer in answers)
+                self.assertGreater(drafted, 0)
+                if draft == "rand":
+                    self.assertGreaterEqual(accepted, SELF_RATE * drafted)
+
+    def test_a_prefix_hit_through_the_server_gives_the_same_ids(self):
+        with Server(made("rand"), *self.FLAGS) as server:
+            first, second = (server.complete(prompt_of(300), max_tokens=40, **GREEDY) for _ in range(2))
+            self.assertEqual(first["token_ids"], second["token_ids"])
+            self.assertGreaterEqual(second["usage"]["prompt_tokens_details"]["cached_tokens"], 256)
+
+    def test_another_name_is_refused_with_those_there_are(self):
+        finished = subprocess.run([TANDEM, "generate", made("rand"), "--kv-cache-dtype", "int4", "--prompt", "x"],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        self.assertEqual(finished.returncode, 2, finished.stderr)
+        self.assertIn("--kv-cache-dtype", finished.stderr)
+        self.assertIn("int8", finished.stderr)
+
+
 class Vocabularies(unittest.TestCase):
     def refused(self, draft):
         finished = subprocess.run([TANDEM, "generate", made("rand"), "--draft-model", made(draft), "--prompt", "x"],

@@ -21,12 +21,12 @@ using rows_of_doubles = std::vector<std::vector<double>>;
 /// Keys, values and queries of one sequence, in shuffled pages.
 struct sample {
   sample(std::int32_t length, std::int32_t head_dim, std::int32_t kv_heads, std::int32_t group, std::int32_t block_size,
-         bool bf16)
-      : heads(kv_heads * group), group_size(group), dim(head_dim) {
+         kv_format stored)
+      : heads(kv_heads * group), group_size(group), dim(head_dim), format(stored) {
     std::mt19937 random(static_cast<std::uint32_t>(length * 31 + head_dim));
     std::normal_distribution<float> normal(0.0F, 1.0F);
     const std::int32_t blocks = (length + block_size - 1) / block_size;
-    cache = std::move(*kv_cache::make({1, kv_heads, head_dim, block_size, blocks + 3, bf16}));
+    cache = std::move(*kv_cache::make({1, kv_heads, head_dim, block_size, blocks + 3, format}));
     table.resize(static_cast<std::size_t>(blocks));
     std::iota(table.begin(), table.end(), 2);
     std::shuffle(table.begin(), table.end(), std::mt19937(static_cast<std::uint32_t>(blocks)));
@@ -34,7 +34,7 @@ struct sample {
     keys.resize(static_cast<std::size_t>(kv_heads));
     values.resize(static_cast<std::size_t>(kv_heads));
     for (std::int32_t position = 0; position < length; ++position)
-      for (std::int32_t head = 0; head < kv_heads; ++head) store(position, head, block_size, bf16, random);
+      for (std::int32_t head = 0; head < kv_heads; ++head) store(position, head, block_size, random);
     queries.resize(static_cast<std::size_t>(length) * static_cast<std::size_t>(heads * dim));
     for (float& value : queries) value = normal(random);
   }
@@ -48,22 +48,27 @@ struct sample {
           cache->store(0, block, offset, head, nan.data(), nan.data());
   }
 
-  void store(std::int32_t position, std::int32_t head, std::int32_t block_size, bool bf16, std::mt19937& random) {
+  void store(std::int32_t position, std::int32_t head, std::int32_t block_size, std::mt19937& random) {
     std::normal_distribution<float> normal(0.0F, 1.0F);
     std::vector<float> key(static_cast<std::size_t>(dim));
     std::vector<float> value(static_cast<std::size_t>(dim));
-    const auto draw = [&] { return bf16 ? std::round(normal(random) * 32.0F) / 32.0F : normal(random); };
-    for (float& each : key) each = draw();  // with bf16: numbers it holds exactly
+    const bool coarse = format == kv_format::bf16;  // numbers it holds exactly
+    const auto draw = [&] { return coarse ? std::round(normal(random) * 32.0F) / 32.0F : normal(random); };
+    for (float& each : key) each = draw();
     for (float& each : value) each = draw();
     cache->store(0, table[static_cast<std::size_t>(position / block_size)], position % block_size, head, key.data(),
                  value.data());
-    keys[static_cast<std::size_t>(head)].emplace_back(key.begin(), key.end());
-    values[static_cast<std::size_t>(head)].emplace_back(value.begin(), value.end());
+    keys[static_cast<std::size_t>(head)].push_back(as_stored(key));
+    values[static_cast<std::size_t>(head)].push_back(as_stored(value));
   }
 
-  /// Rows [first, first + rows) of one kv head, as one call.
-  std::vector<float> attend(isa set, std::int32_t kv_head, std::int32_t first, std::int32_t rows) const {
-    std::vector<float> out(static_cast<std::size_t>(rows * group_size * dim), -1.0F);
+  std::vector<double> as_stored(const std::vector<float>& numbers) const {
+    if (format == kv_format::int8) return reference::int8_round_trip(numbers);
+    return {numbers.begin(), numbers.end()};
+  }
+
+  attention_task task_of(std::int32_t kv_head, std::int32_t first, std::int32_t rows, std::vector<float>& out) const {
+    out.assign(static_cast<std::size_t>(rows * group_size * dim), -1.0F);
     attention_task task;
     task.cache = cache->layer(0);
     task.table = table.data();
@@ -76,7 +81,30 @@ struct sample {
     task.out = out.data();
     task.out_stride = std::int64_t{group_size} * dim;
     task.scale = 1.0F / std::sqrt(static_cast<float>(dim));
-    attention_for(set)(task);
+    return task;
+  }
+
+  /// Rows [first, first + rows) of one kv head, as one call.
+  std::vector<float> attend(isa set, std::int32_t kv_head, std::int32_t first, std::int32_t rows) const {
+    std::vector<float> out;
+    attention_for(set).attend(task_of(kv_head, first, rows, out));
+    return out;
+  }
+
+  /// The same, cut into pieces of `length` partitions that run in descending order.
+  std::vector<float> attend_cut(isa set, std::int32_t kv_head, std::int32_t first, std::int32_t rows,
+                                std::int32_t length) const {
+    std::vector<float> out;
+    attention_task task = task_of(kv_head, first, rows, out);
+    task.partial_partitions = partitions_seen(first + rows - 1);
+    std::vector<float> arena(static_cast<std::size_t>(rows * group_size * task.partial_partitions *
+                                                      partial_floats(task.cache.value_stride)),
+                             std::nanf(""));
+    task.partials = arena.data();
+    const std::int32_t last = (task.partial_partitions - 1) / length * length;
+    for (std::int32_t piece = last; piece >= 0; piece -= length)
+      attention_for(set).attend_partitions(task, piece, std::min(piece + length, task.partial_partitions));
+    attention_for(set).merge_partials(task);
     return out;
   }
 
@@ -90,12 +118,15 @@ struct sample {
   std::int32_t heads;
   std::int32_t group_size;
   std::int32_t dim;
+  kv_format format;
   std::optional<kv_cache> cache;
   std::vector<block_id> table;
   std::vector<rows_of_doubles> keys;
   std::vector<rows_of_doubles> values;
   std::vector<float> queries;
 };
+
+constexpr kv_format kFormats[] = {kv_format::fp32, kv_format::bf16, kv_format::int8};
 
 class attention_of : public testing::TestWithParam<isa> {};
 
@@ -112,22 +143,22 @@ void expect_all_near(const sample& data, isa set, std::int32_t length, std::int3
 }
 
 TEST_P(attention_of, agrees_with_the_double_precision_reference) {
-  for (const bool bf16 : {false, true})
+  for (const kv_format format : kFormats)
     for (const auto& [length, dim, group, block] : {std::tuple{2, 16, 1, 16},
                                                     {17, 64, 3, 16},
                                                     {300, 64, 3, 16},
                                                     {600, 128, 6, 16},
                                                     {70, 24, 2, 4},
                                                     {300, 80, 9, 5}}) {
-      const sample data(length, dim, 2, group, block, bf16);
+      const sample data(length, dim, 2, group, block, format);
       expect_all_near(data, GetParam(), length, 2);
     }
 }
 
 TEST_P(attention_of, gives_each_row_the_same_bits_alone_and_in_any_chunk) {
-  for (const bool bf16 : {false, true}) {
+  for (const kv_format format : kFormats) {
     constexpr std::int32_t kLength = 530;
-    const sample data(kLength, 64, 1, 3, 16, bf16);
+    const sample data(kLength, 64, 1, 3, 16, format);
     const auto whole = data.attend(GetParam(), 0, 0, kLength);
     for (const std::int32_t chunk : {1, 2, 7, 64, 256}) {
       std::vector<float> parts;
@@ -141,9 +172,59 @@ TEST_P(attention_of, gives_each_row_the_same_bits_alone_and_in_any_chunk) {
 }
 
 TEST_P(attention_of, does_not_depend_on_the_block_size) {
-  const sample small(300, 64, 1, 2, 4, false);
-  const sample large(300, 64, 1, 2, 256, false);
-  EXPECT_EQ(small.attend(GetParam(), 0, 0, 300), large.attend(GetParam(), 0, 0, 300));
+  for (const kv_format format : kFormats) {
+    const sample small(300, 64, 1, 2, 4, format);
+    const sample large(300, 64, 1, 2, 256, format);
+    EXPECT_EQ(small.attend(GetParam(), 0, 0, 300), large.attend(GetParam(), 0, 0, 300));
+  }
+}
+
+TEST_P(attention_of, gives_the_same_bits_however_the_positions_are_cut) {
+  for (const kv_format format : kFormats)
+    for (const auto& [length, dim, group, block] :
+         {std::tuple{1300, 64, 3, 16}, {1300, 128, 6, 16}, {600, 80, 5, 7}, {257, 24, 1, 4}}) {
+      const sample data(length, dim, 2, group, block, format);
+      for (const std::int32_t rows : {1, 5, 16}) {
+        const std::int32_t first = length - rows;
+        const auto whole = data.attend(GetParam(), 1, first, rows);
+        for (const std::int32_t pieces : {1, 2, 3, 100})
+          ASSERT_EQ(data.attend_cut(GetParam(), 1, first, rows, pieces), whole) << length << " " << rows;
+      }
+      // Rows on both sides of a partition's end: some of them see nothing of the last piece.
+      ASSERT_EQ(data.attend_cut(GetParam(), 1, 250, 7, 1), data.attend(GetParam(), 1, 250, 7));
+    }
+}
+
+/// A key or value that is not finite, or too large or small for its format, in one token only.
+TEST_P(attention_of, keeps_a_bad_token_away_from_the_rows_that_do_not_see_it) {
+  constexpr std::int32_t kBad = 37;
+  for (const kv_format format : kFormats)
+    for (const float bad : {std::nanf(""), INFINITY, -INFINITY, 3e38F, 1e-40F}) {
+      sample data(300, 64, 1, 3, 16, format);
+      const auto before = data.attend(GetParam(), 0, 0, kBad);
+      const std::vector<float> numbers(64, bad);
+      data.cache->store(0, data.table[kBad / 16], kBad % 16, 0, numbers.data(), numbers.data());
+      EXPECT_EQ(data.attend(GetParam(), 0, 0, kBad), before) << bad;
+      const auto seeing = data.attend(GetParam(), 0, kBad, 8);
+      if (std::abs(bad) < 1.0F) {
+        for (const float each : seeing) ASSERT_TRUE(std::isfinite(each)) << bad;
+      } else if (!std::isfinite(bad)) {
+        EXPECT_TRUE(std::isnan(seeing.front())) << bad;
+      }
+    }
+}
+
+TEST_P(attention_of, stands_scores_that_saturate) {
+  for (const kv_format format : kFormats) {
+    sample data(300, 64, 1, 1, 16, format);
+    for (float& each : data.queries) each *= 1e4F;  // one token takes all of the weight
+    const auto out = data.attend(GetParam(), 0, 0, 300);
+    for (const std::int32_t position : {0, 17, 255, 299}) {
+      const auto expected = data.expected(0, 0, position);
+      for (std::size_t d = 0; d < expected.size(); ++d)
+        ASSERT_NEAR(out[static_cast<std::size_t>(position) * 64 + d], expected[d], 2e-2) << position;
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(each_isa, attention_of, testing::ValuesIn(runnable_isas()),

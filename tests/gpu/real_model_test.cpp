@@ -20,10 +20,14 @@ using nlohmann::json;
 struct golden {
   const char* file;   ///< in tests/golden
   const char* model;  ///< in TANDEM_TEST_MODELS
+  /// Mean difference of the prompt's log-probabilities that int8 keys and values may make. 0.03 was set before the first
+  /// measurement and holds for SmolLM2 only; Qwen's is what was found (0.076, 0.073) with room: it is there to catch a
+  /// mistake, not to call the loss good. See docs/decisions/0009.
+  double int8_kv;
 };
-constexpr golden kSmollm2{"ref-smollm2.json", "smollm2-135m.gguf"};
-constexpr golden kQwenHalf{"ref-qwen05.json", "qwen2.5-coder-0.5b.gguf"};
-constexpr golden kQwen{"ref-qwen15.json", "qwen2.5-coder-1.5b.gguf"};
+constexpr golden kSmollm2{"ref-smollm2.json", "smollm2-135m.gguf", 0.03};
+constexpr golden kQwenHalf{"ref-qwen05.json", "qwen2.5-coder-0.5b.gguf", 0.1};
+constexpr golden kQwen{"ref-qwen15.json", "qwen2.5-coder-1.5b.gguf", 0.1};
 
 std::ostream& operator<<(std::ostream& out, const golden& which) {
   return out << which.model;
@@ -53,6 +57,11 @@ struct tally {
   double sum = 0;
   double worst = 0;
   int count = 0;
+  void add(double difference) {
+    sum += difference;
+    worst = std::max(worst, difference);
+    ++count;
+  }
   double mean() const { return count == 0 ? 0 : sum / count; }
 };
 
@@ -73,12 +82,8 @@ double gap_of(const json& one, std::size_t step) {
 void compare_prompt(const json& one, const lab_sequence& sequence, tally& differences) {
   const auto expected = one.at("prompt_logprobs").get<std::vector<double>>();
   ASSERT_EQ(sequence.prompt_scores.size(), expected.size());
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    const double difference = std::abs(sequence.prompt_scores[i].logprob - expected[i]);
-    differences.sum += difference;
-    differences.worst = std::max(differences.worst, difference);
-    ++differences.count;
-  }
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    differences.add(std::abs(sequence.prompt_scores[i].logprob - expected[i]));
 }
 
 /// Up to the first difference, which must be a near-tie of the reference.
@@ -123,6 +128,39 @@ TEST_P(real_model, in_fp32_agrees_with_transformers) {
 
 TEST_P(real_model, on_the_fast_path_stays_close_to_transformers) {
   compare(gpu::compute_dtype::automatic, kFastPath);
+}
+
+/// Prompt log-probabilities of all cases, with keys and values in `kv`.
+std::vector<lab_sequence> scored_cases(const golden& which, const model::model& opened, gpu::kv_dtype kv) {
+  gpu::host_options options;
+  options.kv = kv;
+  options.max_model_len = 2048;
+  options.max_num_seqs = 32;
+  device_lab lab(make_tiny(options, opened));
+  std::vector<lab_sequence> scored;
+  for (const json& one : cases_of(which)) {
+    scored.push_back(sequence_of(one));
+    lab.run(scored.back(), 500);
+  }
+  return scored;
+}
+
+TEST_P(real_model, with_int8_keys_and_values_stays_near_bf16_ones) {
+  const auto opened = open_real(GetParam().model);
+  if (!opened) GTEST_SKIP() << "set TANDEM_TEST_MODELS to a folder that has " << GetParam().model;
+  const auto int8 = scored_cases(GetParam(), *opened, gpu::kv_dtype::int8);
+  const auto bf16 = scored_cases(GetParam(), *opened, gpu::kv_dtype::bf16);
+  tally differences;
+  int same = 0;
+  for (std::size_t i = 0; i < int8.size(); ++i) {
+    same += int8[i].output() == bf16[i].output() ? 1 : 0;
+    for (std::size_t token = 0; token < int8[i].prompt_scores.size(); ++token)
+      differences.add(std::abs(static_cast<double>(int8[i].prompt_scores[token].logprob) -
+                               bf16[i].prompt_scores[token].logprob));
+  }
+  std::printf("int8 for bf16 keys and values: mean difference %.5f, worst %.5f of %d; %d of %zu greedy answers equal\n",
+              differences.mean(), differences.worst, differences.count, same, int8.size());
+  EXPECT_LE(differences.mean(), GetParam().int8_kv);
 }
 
 INSTANTIATE_TEST_SUITE_P(each, real_model, testing::Values(kSmollm2, kQwenHalf, kQwen), [](const auto& each) {

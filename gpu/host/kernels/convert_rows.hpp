@@ -73,14 +73,44 @@ inline void quantize_row(const float* input, std::int32_t columns, activation_bl
   for (std::int32_t k = 0; k < columns; k += kBlockInputs, ++out) quantize_block(input + k, *out);
 }
 
-/// First terms of the whole row, then second terms: what rounding left, with a scale of its own.
+/// Mean square of the row, summed in 16 fixed lanes so that every instruction set gets the same bits.
+inline float mean_square(const float* input, std::int32_t columns) {
+  constexpr int kSums = 16;
+  float sums[kSums] = {};
+  for (std::int32_t k = 0; k < columns; k += kSums) {
+    for (int i = 0; i < kSums; ++i) sums[i] += input[k + i] * input[k + i];
+  }
+  for (int width = kSums / 2; width > 0; width /= 2) {
+    for (int i = 0; i < width; ++i) sums[i] += sums[i + width];
+  }
+  return sums[0] / static_cast<float>(columns);
+}
+
+/// What rounding to `first` left, with a scale of its own.
+inline void quantize_rest(const float* input, const activation_block& first, activation_block& rest) {
+  float left[kBlockInputs];
+  for (int i = 0; i < kBlockInputs; ++i) left[i] = input[i] - first.scale * static_cast<float>(first.quants[i]);
+  quantize_block(left, rest);
+}
+
+/// A block whose largest value stands out loses most to rounding, because that value sets its scale: only such a block
+/// gets a second term. A block with NaN or infinity always does, so its NaN scale stays what it is in both terms.
 inline void quantize_row_pair(const float* input, std::int32_t columns, activation_block* out) {
-  activation_block* rest = out + columns / kBlockInputs;
-  for (std::int32_t k = 0; k < columns; k += kBlockInputs, ++out, ++rest) {
-    quantize_block(input + k, *out);
-    float left[kBlockInputs];
-    for (int i = 0; i < kBlockInputs; ++i) left[i] = input[k + i] - out->scale * static_cast<float>(out->quants[i]);
-    quantize_block(left, *rest);
+  constexpr float kStandsOut = 4.0F * 4.0F / (127.0F * 127.0F);  // (4 × root mean square / 127)², docs/decisions/0011
+  const std::int32_t blocks = columns / kBlockInputs;
+  activation_block* rest = out + blocks;
+  auto* kept = reinterpret_cast<std::uint64_t*>(rest + blocks);
+  std::memset(kept, 0, static_cast<std::size_t>(second_term_words(blocks)) * sizeof *kept);
+  const float limit = kStandsOut * mean_square(input, columns);
+  for (std::int32_t b = 0; b < blocks; ++b) {
+    const float* x = input + std::int64_t{b} * kBlockInputs;
+    quantize_block(x, out[b]);
+    if (out[b].scale * out[b].scale <= limit) {
+      std::memset(&rest[b], 0, sizeof rest[b]);
+      continue;
+    }
+    quantize_rest(x, out[b], rest[b]);
+    kept[b / 64] |= std::uint64_t{1} << (b % 64);
   }
 }
 

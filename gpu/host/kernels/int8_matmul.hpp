@@ -100,14 +100,38 @@ struct int8_matmul {
     }
   }
 
+  /// Which rows keep a second term, for the 64 blocks from `block` on; the return value has all of them together.
   template <int Rows>
-  static void add_block(const matmul_task& task, const std::byte* header, const std::byte* plane, std::int64_t in_unit,
-                        int lane, const activation_block* const (&x)[Rows], std::int64_t block, floats (&sums)[Rows]) {
-    V::template prefetch<Format::kLayout.plane_bytes>(plane + kPrefetchAhead);
-    bytes quants[8];
-    Format::plane::template unpack<V>(plane, lane, quants);
-    add_term<Rows>(quants, header, in_unit, lane, x, block, sums);
-    if (task.terms == 2) add_term<Rows>(quants, header, in_unit, lane, x, block + task.blocks, sums);
+  static std::uint64_t second_terms(const matmul_task& task, const activation_block* const (&x)[Rows],
+                                    std::int64_t block, std::uint64_t (&kept)[Rows]) {
+    if (task.terms == 1) return 0;
+    std::uint64_t any = 0;
+    TANDEM_UNROLL
+    for (int r = 0; r < Rows; ++r) {
+      kept[r] = reinterpret_cast<const std::uint64_t*>(x[r] + 2 * task.blocks)[block / 64];
+      any |= kept[r];
+    }
+    return any;
+  }
+
+  /// Few rows one by one, many together: those that keep none there have zeros, which add nothing, so the bits of a row
+  /// do not depend on its neighbours.
+  template <int Rows>
+  static void add_second_terms(const bytes (&quants)[8], const std::byte* header, std::int64_t in_unit, int lane,
+                               const activation_block* const (&x)[Rows], std::int64_t block,
+                               const std::uint64_t (&kept)[Rows], int bit, floats (&sums)[Rows]) {
+    int count = 0;
+    TANDEM_UNROLL
+    for (int r = 0; r < Rows; ++r) count += static_cast<int>(kept[r] >> bit & 1);
+    if (2 * count > Rows) return add_term<Rows>(quants, header, in_unit, lane, x, block, sums);
+    TANDEM_UNROLL
+    for (int r = 0; r < Rows; ++r) {
+      if ((kept[r] >> bit & 1) == 0) continue;
+      const activation_block* const one[1] = {x[r]};
+      floats sum[1] = {sums[r]};
+      add_term<1>(quants, header, in_unit, lane, one, block, sum);
+      sums[r] = sum[0];
+    }
   }
 
   template <int Rows>
@@ -124,13 +148,22 @@ struct int8_matmul {
       TANDEM_UNROLL
       for (int r = 0; r < Rows; ++r) sums[r] = V::zero_floats();
       const std::byte* at = task.tile;
+      std::uint64_t any_kept = 0;
+      std::uint64_t kept[Rows] = {};
       for (std::int64_t block = 0; block < task.blocks;) {
         const std::byte* header = at;
         at += kLayout.header_bytes;
         const std::int64_t left = task.blocks - block;
         const std::int64_t in_this_unit = left < kLayout.blocks_per_unit ? left : kLayout.blocks_per_unit;
         for (std::int64_t i = 0; i < in_this_unit; ++i, ++block, at += kLayout.plane_bytes) {
-          add_block<Rows>(task, header, at, i, lane, x, block, sums);
+          if (block % 64 == 0) any_kept = second_terms<Rows>(task, x, block, kept);
+          V::template prefetch<kLayout.plane_bytes>(at + kPrefetchAhead);
+          bytes quants[8];
+          Format::plane::template unpack<V>(at, lane, quants);
+          add_term<Rows>(quants, header, i, lane, x, block, sums);
+          const int bit = static_cast<int>(block % 64);
+          if ((any_kept >> bit & 1) == 0) continue;
+          add_second_terms<Rows>(quants, header, i, lane, x, block + task.blocks, kept, bit, sums);
         }
       }
       TANDEM_UNROLL

@@ -1,5 +1,9 @@
 #include "gpu/host/kernels/kernel_table.hpp"
 
+#if defined(TANDEM_X86_KERNELS)
+#include "gpu/host/kernels/amx_choice.hpp"
+#endif
+
 namespace tandem::gpu::host {
 
 const kernel_table& kernels_for(isa set) {
@@ -10,8 +14,9 @@ const kernel_table& kernels_for(isa set) {
     case isa::avx2:
       return avx2_kernels();
     case isa::avx512:
-    case isa::amx:
       return avx512_kernels();
+    case isa::amx:
+      return chosen_amx_kernels();
   }
 #else
   static_cast<void>(set);

@@ -1,6 +1,6 @@
 #pragma once
 /// The kernels of one instruction set, as function pointers: the place where run-time dispatch happens.
-/// A new instruction set (AMX) is one more file that fills a table, and a line in kernels_for().
+/// A new instruction set is one more file that fills a table, and a line in kernels_for().
 
 #include <array>
 #include <cstddef>
@@ -16,7 +16,7 @@ struct matmul_task {
   std::int64_t blocks;       ///< along k
   const std::byte* input;    ///< row 0 of the activations
   std::size_t input_stride;  ///< bytes from row to row
-  std::int32_t terms;        ///< 1; 2: each int8 row is followed by the blocks of its second term
+  std::int32_t terms;        ///< 1; 2: int8 rows are pair rows (packed_layout.hpp)
   std::int32_t rows;         ///< ≥ 1
   float* out;                ///< row 0, first output of the tile
   std::int64_t out_stride;   ///< floats from row to row
@@ -29,17 +29,25 @@ struct kernel_table {
   std::array<matmul_function, kPackedFormats> matmul;  ///< indexed by packed_format
   /// Reads `columns` (a multiple of 32) values, writes columns / 32 blocks.
   void (*quantize_row)(const float* input, std::int32_t columns, activation_block* out);
-  /// The same in two terms: columns / 32 blocks, then as many of what rounding left.
+  /// The same in two terms: pair_row_bytes(columns / 32) bytes, laid out as packed_layout.hpp says.
   void (*quantize_row_pair)(const float* input, std::int32_t columns, activation_block* out);
   /// Writes `columns` bf16, and one zero more when columns is odd.
   void (*round_row)(const float* input, std::int32_t columns, std::uint16_t* out);
+  /// Gives back what products leave in the calling thread's registers; to be called after a run of them. May be null.
+  void (*release)() = nullptr;
 };
 
 const kernel_table& portable_kernels();
 #if defined(TANDEM_X86_KERNELS)
 const kernel_table& avx2_kernels();
 const kernel_table& avx512_kernels();
+/// AMX from 16 rows on (bf16: always), AVX-512 for fewer.
+const kernel_table& amx_kernels();
+/// The same from kManyRows rows on.
+const kernel_table& amx_kernels_for_many_rows();
 #endif
+/// Where AMX is worth it for a format in which it loses at 16 rows: several groups share each unpacked weight.
+inline constexpr std::int32_t kManyRows = 64;
 
 /// The kernels that serve `set`; the machine must offer it.
 const kernel_table& kernels_for(isa set);

@@ -17,20 +17,51 @@ namespace {
 
 using model::tensor_kind;
 
-/// The inputs as the kernel sees them, back as numbers: isolates the kernel from the rounding of its inputs.
-std::vector<float> as_seen(activation_kind kind, const std::vector<float>& inputs) {
-  std::vector<float> out = inputs;
-  if (kind == activation_kind::bf16) {
-    for (float& value : out) value = model::bfloat16_to_float(float_to_bf16(value));
+/// 32 values rounded to int8 with one scale, back as numbers.
+std::vector<float> rounded_block(const float* values) {
+  std::vector<float> out(32, 0.0F);
+  float largest = 0;
+  for (std::size_t k = 0; k < 32; ++k) largest = std::max(largest, std::abs(values[k]));
+  if (largest == 0) return out;
+  const float inverse = 127.0F / largest;
+  for (std::size_t k = 0; k < 32; ++k) out[k] = std::nearbyint(values[k] * inverse) * (largest / 127.0F);
+  return out;
+}
+
+/// A row of int8 blocks; with two terms a block whose largest value exceeds four root mean squares of the row is
+/// rounded a second time (docs/decisions/0011).
+std::vector<float> rounded_row(const float* row, std::int64_t columns, bool two_terms) {
+  double energy = 0;
+  for (std::int64_t k = 0; k < columns; ++k) energy += double{row[k]} * row[k];
+  const double limit = 4.0 * std::sqrt(energy / static_cast<double>(columns));
+  std::vector<float> out;
+  for (std::int64_t begin = 0; begin < columns; begin += 32) {
+    std::vector<float> block = rounded_block(row + begin);
+    double largest = 0;
+    std::vector<float> left(32);
+    for (std::size_t k = 0; k < 32; ++k) {
+      largest = std::max(largest, std::abs(double{row[begin + static_cast<std::int64_t>(k)]}));
+      left[k] = row[begin + static_cast<std::int64_t>(k)] - block[k];
+    }
+    const std::vector<float> second = rounded_block(left.data());
+    if (two_terms && largest > limit)
+      for (std::size_t k = 0; k < 32; ++k) block[k] += second[k];
+    out.insert(out.end(), block.begin(), block.end());
   }
-  if (kind != activation_kind::int8) return out;
-  for (std::size_t block = 0; block < out.size(); block += 32) {
-    float largest = 0;
-    for (std::size_t k = 0; k < 32; ++k) largest = std::max(largest, std::abs(inputs[block + k]));
-    if (largest == 0) continue;
-    const float inverse = 127.0F / largest;
-    for (std::size_t k = 0; k < 32; ++k)
-      out[block + k] = std::nearbyint(inputs[block + k] * inverse) * (largest / 127.0F);
+  return out;
+}
+
+/// The inputs as the kernel sees them, back as numbers: isolates the kernel from the rounding of its inputs.
+std::vector<float> as_seen(activation_kind kind, const std::vector<float>& inputs, std::int64_t columns) {
+  if (kind == activation_kind::fp32) return inputs;
+  std::vector<float> out;
+  if (kind == activation_kind::bf16) {
+    for (const float value : inputs) out.push_back(model::bfloat16_to_float(float_to_bf16(value)));
+    return out;
+  }
+  for (std::size_t row = 0; row < inputs.size(); row += static_cast<std::size_t>(columns)) {
+    const std::vector<float> seen = rounded_row(inputs.data() + row, columns, kind == activation_kind::int8_pair);
+    out.insert(out.end(), seen.begin(), seen.end());
   }
   return out;
 }
@@ -38,7 +69,7 @@ std::vector<float> as_seen(activation_kind kind, const std::vector<float>& input
 /// `slack`: roundings of size 2^-24 an output may collect, relative to Σ|x·w|.
 void expect_close(const packed_matrix& matrix, isa set, const std::vector<float>& weights,
                   const std::vector<float>& inputs, std::int32_t rows, double slack, const std::string& what) {
-  const std::vector<float> seen = as_seen(matrix.wants(), inputs);
+  const std::vector<float> seen = as_seen(matrix.wants(), inputs, matrix.columns());
   std::vector<double> exact(static_cast<std::size_t>(rows * matrix.rows()));
   std::vector<double> magnitude(exact.size());
   reference::matmul_reference(seen, weights, matrix.columns(), exact, magnitude);
@@ -83,11 +114,43 @@ TEST_P(matmul_accuracy, of_bf16_and_fp32_packing_meets_the_bound_for_odd_columns
   }
 }
 
-/// Relative root mean square error against exact inputs.
+TEST_P(matmul_accuracy, of_weights_rounded_at_load_meets_the_bound_of_its_summation) {
+  for (const tensor_kind kind : {tensor_kind::f32, tensor_kind::f16, tensor_kind::bf16}) {
+    for (const std::int32_t columns : {32, 224, 1536}) {
+      const made_tensor made(kind, 21, columns, 17);
+      const packed_matrix matrix = packed({&made.weight}, packing::int8, GetParam());
+      expect_close(matrix, GetParam(), rows_of(matrix), made_inputs(5, columns, 19), 5, 4.0 * columns + 64,
+                   made.weight.name + " rounded, columns " + std::to_string(columns));
+    }
+  }
+}
+
+/// Rows that differ in how many of their blocks stand out: none, one, two, … of them.
+std::vector<float> inputs_with_outliers(std::int32_t rows, std::int32_t columns, unsigned seed) {
+  std::vector<float> inputs = made_inputs(rows, columns, seed);
+  for (std::int32_t row = 0; row < rows; ++row) {
+    for (std::int32_t i = 0; i < row; ++i)
+      inputs[static_cast<std::size_t>(row * columns + (i * 71 + 5) % columns)] *= 40.0F;
+  }
+  return inputs;
+}
+
+TEST_P(matmul_accuracy, of_two_terms_meets_the_bound_of_its_summation) {
+  for (const tensor_kind kind : {tensor_kind::q4_1, tensor_kind::q4_k, tensor_kind::q6_k, tensor_kind::q8_0}) {
+    for (const std::int32_t columns : {256, 2304}) {  // more than one word of kept blocks in the second
+      const made_tensor made(kind, 21, columns, 17);
+      const packed_matrix matrix = packed({&made.weight}, packing::native_precise, GetParam());
+      expect_close(matrix, GetParam(), rows_of(matrix), inputs_with_outliers(13, columns, 19), 13, 6.0 * columns + 64,
+                   made.weight.name + " columns " + std::to_string(columns));
+    }
+  }
+}
+
+/// Relative root mean square error against exact inputs, for rows with outliers.
 double relative_error(tensor_kind kind, packing how, isa set) {
   const made_tensor made(kind, 64, 1536, 31);
   const packed_matrix matrix = packed({&made.weight}, how, set);
-  const std::vector<float> inputs = made_inputs(8, 1536, 37);
+  const std::vector<float> inputs = inputs_with_outliers(8, 1536, 37);
   std::vector<double> exact(8 * 64);
   std::vector<double> magnitude(exact.size());
   reference::matmul_reference(inputs, made.values(), 1536, exact, magnitude);
@@ -101,11 +164,10 @@ double relative_error(tensor_kind kind, packing how, isa set) {
   return std::sqrt(error / size);
 }
 
-TEST_P(matmul_accuracy,
-       of_int8_inputs_is_within_one_percent_of_exact_inputs_and_of_two_terms_within_a_hundredth_of_that) {
+TEST_P(matmul_accuracy, of_int8_inputs_is_within_two_percent_of_exact_inputs_and_of_two_terms_within_a_half_percent) {
   for (const tensor_kind kind : {tensor_kind::q4_1, tensor_kind::q4_k, tensor_kind::q6_k, tensor_kind::q8_0}) {
-    EXPECT_LE(relative_error(kind, packing::native, GetParam()), 0.01) << model::traits(kind).name;
-    EXPECT_LE(relative_error(kind, packing::native_precise, GetParam()), 0.0001) << model::traits(kind).name;
+    EXPECT_LE(relative_error(kind, packing::native, GetParam()), 0.02) << model::traits(kind).name;
+    EXPECT_LE(relative_error(kind, packing::native_precise, GetParam()), 0.005) << model::traits(kind).name;
   }
 }
 

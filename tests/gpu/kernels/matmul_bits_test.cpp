@@ -94,6 +94,14 @@ TEST_P(matmul_bits, of_bf16_and_fp32_packing_do_not_depend_on_rows_or_tile_range
   }
 }
 
+TEST_P(matmul_bits, of_weights_rounded_at_load_do_not_depend_on_rows_or_tile_range) {
+  for (const tensor_kind kind : {tensor_kind::f32, tensor_kind::f16, tensor_kind::bf16}) {
+    const made_tensor made(kind, 77, 544, 3);
+    for (const packing how : {packing::int8, packing::int8_precise})
+      expect_same_bits(packed({&made.weight}, how, GetParam()), GetParam(), made.weight.name + " rounded");
+  }
+}
+
 TEST_P(matmul_bits, of_stacked_mixed_kinds_do_not_depend_on_rows_or_tile_range) {
   const made_tensor query(tensor_kind::q4_k, 40, 512, 1);
   const made_tensor value(tensor_kind::q6_k, 24, 512, 2);
@@ -120,11 +128,31 @@ TEST_P(matmul_bits, of_a_row_do_not_depend_on_poisonous_neighbours) {
   }
 }
 
+TEST_P(matmul_bits, of_a_row_do_not_depend_on_which_neighbours_keep_a_second_term) {
+  constexpr std::int32_t kRows = 13;
+  constexpr std::int32_t kColumns = 2304;
+  for (const tensor_kind kind : {tensor_kind::q4_1, tensor_kind::q4_k, tensor_kind::q6_k, tensor_kind::q8_0}) {
+    const made_tensor made(kind, 40, kColumns, 5);
+    const packed_matrix matrix = packed({&made.weight}, packing::native_precise, GetParam());
+    std::vector<float> inputs = made_inputs(kRows, kColumns, 9);
+    for (std::int32_t row = 1; row < kRows; ++row)  // ever more blocks that stand out, from row to row
+      for (std::int32_t i = 0; i < row * row; ++i)
+        inputs[static_cast<std::size_t>(row * kColumns + (i * 97) % kColumns)] *= 40;
+    const std::vector<float> together = product(matrix, GetParam(), inputs, kRows);
+    for (std::int32_t row = 0; row < kRows; ++row) {
+      const auto from = inputs.begin() + row * kColumns;
+      const std::vector<float> alone = product(matrix, GetParam(), {from, from + kColumns}, 1);
+      EXPECT_EQ(differing_bits(alone, {together.begin() + row * 40, together.begin() + (row + 1) * 40}), 0U) << row;
+    }
+  }
+}
+
 TEST_P(matmul_bits, of_quantised_kinds_are_those_of_the_portable_kernels) {
   for (const tensor_kind kind : kAllKinds) {
     const std::int32_t columns = shapes_of(kind).back().columns;
     const made_tensor made(kind, 77, columns, 11);
-    for (const packing how : {packing::native, packing::native_precise}) {
+    for (const packing how :
+         {packing::native, packing::native_precise, packing::int8, packing::int8_precise}) {
       const packed_matrix here = packed({&made.weight}, how, GetParam());
       if (here.wants() != activation_kind::int8 && here.wants() != activation_kind::int8_pair) continue;
       const packed_matrix there = packed({&made.weight}, how, isa::portable);
