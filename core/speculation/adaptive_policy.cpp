@@ -1,28 +1,19 @@
 #include "core/speculation/adaptive_policy.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace tandem {
 namespace {
 
-constexpr double kExplorationShare = 0.01;     // of all step time
-constexpr double kMostSavedSteps = 8;          // step times that can be saved up for exploration
-constexpr double kLeastAdvantage = 1.015;      // over plain decoding, before drafting is believed to pay
-constexpr double kBenefitOfDoubt = 1;          // plain decoding gets that much of what the costs may be wrong by
-constexpr std::int32_t kProbeAfterSteps = 16;  // a sequence is probed only when a source was idle for it that long
-constexpr std::int32_t kProbeModelDrafts = 2;
-constexpr std::int32_t kProbeMatchDrafts = 4;
-constexpr double kKnownPlainSteps = 0.5;      // weight of the plain step's bucket below which it is tried again
+constexpr double kExplorationShare = 0.01;    // of all step time
+constexpr double kMostSavedSteps = 8;         // step times that can be saved up for exploration
+constexpr double kLeastAdvantage = 1.015;     // over plain decoding, before drafting is believed to pay
+constexpr double kBenefitOfDoubt = 1;         // plain decoding gets that much of what the costs may be wrong by
 constexpr std::int32_t kSteadyUnseen = 4;     // tokens; a source that lacks more has to catch up first
 constexpr std::int32_t kHopedForTokens = 64;  // a sequence is expected to go on for that long, or as long as it has
 constexpr double kMostStepsOfUse = 256;       // over which a catch-up is spread at most
-
-constexpr std::array kSources{draft_method::ngram, draft_method::draft_model};
-
-constexpr std::size_t index(draft_method method) {
-  return static_cast<std::size_t>(method);
-}
 
 bool leaves_no_choice(const speculation_params* wanted) {
   return wanted != nullptr && (wanted->method == draft_method::none || !wanted->adaptive);
@@ -65,16 +56,16 @@ std::optional<draft_option> adaptive_policy::option_of(const draft_question& ask
                                                        std::int32_t most) const {
   draft_option option;
   option.method = method;
-  option.most = std::min(most, asked.fits[index(method)]);
+  option.most = std::min(most, asked.fits[index_of(method)]);
   if (option.most <= 0) return std::nullopt;
-  const acceptance_statistics& statistics = statistics_[index(method)];
-  const sequence_record* record = asked.acceptance ? &asked.acceptance->by_method[index(method)] : nullptr;
+  const acceptance_statistics& statistics = statistics_[index_of(method)];
+  const sequence_record* record = asked.acceptance ? &asked.acceptance->by_method[index_of(method)] : nullptr;
   option.offers = statistics.offers(record);
   for (evidence_class c = 1; c < kEvidenceClasses; ++c) {
     if (option.offers[c] > 0) option.accepted[c] = statistics.expect(record, c);
   }
   if (method != draft_method::draft_model) return option;
-  const std::int32_t unseen = asked.unseen[index(method)];
+  const std::int32_t unseen = asked.unseen[index_of(method)];
   option.first_rows = std::clamp(unseen, 1, kSteadyUnseen);
   if (unseen > kSteadyUnseen) {
     const std::int32_t hoped_for = std::min(asked.tokens_left, std::max(kHopedForTokens, asked.output_length));
@@ -91,7 +82,7 @@ adaptive_policy::outlook adaptive_policy::outlook_of(const draft_question& asked
     speculation_settings settings = settings_;
     settings.k = std::min(settings.k, limits::kDefaultDraftTokens);
     out.fixed = fixed_choice(settings, asked.wanted, question.available, decoding);
-    out.fixed->k = std::min(out.fixed->k, asked.fits[index(out.fixed->method)]);
+    out.fixed->k = std::min(out.fixed->k, asked.fits[index_of(out.fixed->method)]);
     return out;
   }
   if (!asked.decoding) {
@@ -99,11 +90,11 @@ adaptive_policy::outlook adaptive_policy::outlook_of(const draft_question& asked
     return out;
   }
   const std::int32_t most = asked.wanted != nullptr ? asked.wanted->k.value_or(settings_.k) : settings_.k;
-  for (const draft_method method : kSources) {
-    if (!question.available[index(method)]) continue;
+  for (const draft_method method : kDraftSources) {
+    if (!question.available[index_of(method)]) continue;
     const bool named = asked.wanted != nullptr && asked.wanted->method.has_value();
     const bool allowed = named ? *asked.wanted->method == method : settings_.any_method || settings_.method == method;
-    if (allowed) out.options[index(method)] = option_of(asked, method, most);
+    if (allowed) out.options[index_of(method)] = option_of(asked, method, most);
   }
   return out;
 }
@@ -119,7 +110,7 @@ step_base adaptive_policy::base_of(const step_question& question, const std::vec
     base.tokens += 1;
     if (!outlooks[i].fixed || outlooks[i].fixed->k == 0) continue;
     base.rows += outlooks[i].fixed->k;
-    const survival accepted = statistics_[index(outlooks[i].fixed->method)].expect(nullptr, kNoOpinion);
+    const survival accepted = statistics_[index_of(outlooks[i].fixed->method)].expect(nullptr, kNoOpinion);
     for (std::int32_t j = 0; j < outlooks[i].fixed->k; ++j) base.tokens += accepted[static_cast<std::size_t>(j)];
   }
   base.context = base.rows > 0 ? static_cast<double>(context) / base.rows : 0;
@@ -132,7 +123,7 @@ adaptive_policy::step_plan adaptive_policy::plan_with(const step_base& base, con
                                                       std::vector<draft_method> methods) const {
   std::vector<const draft_option*> options(outlooks.size(), nullptr);
   for (std::size_t i = 0; i < outlooks.size(); ++i) {
-    const auto& option = outlooks[i].options[index(methods[i])];
+    const auto& option = outlooks[i].options[index_of(methods[i])];
     if (option) options[i] = &*option;
   }
   return {std::move(methods), search_drafts(costs_, base, options)};
@@ -150,8 +141,8 @@ std::vector<draft_method> adaptive_policy::best_alone(const step_base& base, con
   std::vector<draft_method> methods(outlooks.size(), draft_method::none);
   for (std::size_t i = 0; i < outlooks.size(); ++i) {
     double best = 0;
-    for (const draft_method method : kSources) {
-      const auto& option = outlooks[i].options[index(method)];
+    for (const draft_method method : kDraftSources) {
+      const auto& option = outlooks[i].options[index_of(method)];
       const double worth = option ? worth_of(*option, prices, tokens_per_second) : 0;
       if (worth <= best) continue;
       best = worth;
@@ -166,9 +157,9 @@ adaptive_policy::step_plan adaptive_policy::best_plan(const step_base& base,
                                                       const std::vector<outlook>& outlooks) const {
   std::optional<step_plan> best;
   bool several = false;
-  for (const draft_method method : kSources) {
+  for (const draft_method method : kDraftSources) {
     const bool offered = std::any_of(outlooks.begin(), outlooks.end(),
-                                     [&](const outlook& o) { return o.options[index(method)].has_value(); });
+                                     [&](const outlook& o) { return o.options[index_of(method)].has_value(); });
     if (!offered) continue;
     step_plan plan = plan_with(base, outlooks, std::vector<draft_method>(outlooks.size(), method));
     several = best.has_value();
@@ -180,74 +171,18 @@ adaptive_policy::step_plan adaptive_policy::best_plan(const step_base& base,
   return mixed.found.tokens_per_second() > best->found.tokens_per_second() ? std::move(mixed) : std::move(*best);
 }
 
-bool adaptive_policy::pays(const step_base& base, const step_plan& plan) const {
-  const double plain = base.tokens / costs_.step_seconds(base.rows);
-  const double advantage = kLeastAdvantage + kBenefitOfDoubt * costs_.doubt_at(plan.found.rows);
-  return plan.found.tokens_per_second() > advantage * plain;
-}
-
-/// What plain decoding costs must be known, or nothing can be said about drafts.
-bool adaptive_policy::wants_plain_step(const step_base& base, const step_plan& plan) {
-  if (!costs_.knows_steps()) return true;
-  if (costs_.steps_seen_at(base.rows) >= kKnownPlainSteps) return false;
-  const double plain_seconds = costs_.step_seconds(base.rows);
-  const double lost = plain_seconds - base.tokens / plan.found.tokens_per_second();
-  if (savings_seconds_ < lost) return false;
-  savings_seconds_ -= std::max(0.0, lost);
+/// Expected to be faster than plain decoding by more than what is not known of its costs; that much may also be paid
+/// from the savings, for it is by trying that costs become known.
+bool adaptive_policy::pays(const step_base& base, const step_plan& plan) {
+  const double advantage =
+      plan.found.tokens_per_second() * costs_.step_seconds(base.rows) / (kLeastAdvantage * base.tokens) - 1;
+  if (advantage <= 0) return false;
+  const double doubt = kBenefitOfDoubt * std::hypot(costs_.doubt_at(base.rows), costs_.doubt_at(plan.found.rows));
+  if (advantage > doubt) return true;
+  const double at_stake = (doubt - advantage) * plan.found.seconds;
+  if (at_stake > savings_seconds_) return false;
+  savings_seconds_ -= at_stake;
   return true;
-}
-
-/// All that a probe may cost if nothing of it is accepted.
-double adaptive_policy::probe_seconds(const draft_question& asked, const step_base& base, const draft_option& option,
-                                      std::int32_t drafts) const {
-  const double rows = costs_.step_seconds(base.rows + drafts) - costs_.step_seconds(base.rows);
-  const double wider = std::max(rows, drafts * base.least_row_seconds);
-  if (option.method != draft_method::draft_model) return wider + costs_.asking_seconds(option.method);
-  return wider + costs_.forward_seconds(std::max(1, asked.unseen[index(option.method)])) +
-         (drafts - 1) * costs_.forward_seconds(1);
-}
-
-/// At most one sequence a step drafts although it is not expected to pay: the one for which the source was idle longest
-/// among those for which the savings suffice.
-void adaptive_policy::probe(const step_question& question, const step_base& base, const std::vector<outlook>& outlooks,
-                            const step_plan& plan, std::vector<draft_choice>& choices) {
-  std::size_t chosen = choices.size();
-  draft_choice probe;
-  double price = 0;
-  std::int32_t longest = kProbeAfterSteps - 1;
-  for (std::size_t i = 0; i < choices.size(); ++i) {
-    const draft_question& asked = question.sequences[i];
-    if (asked.acceptance == nullptr) continue;
-    for (const draft_method method : kSources) {
-      const auto& option = outlooks[i].options[index(method)];
-      if (!option || choices[i].method == method) continue;
-      const std::int32_t idle = asked.acceptance->by_method[index(method)].steps_unasked;
-      if (idle <= longest) continue;
-      const std::int32_t usual = method == draft_method::draft_model ? kProbeModelDrafts : kProbeMatchDrafts;
-      const std::int32_t drafts = std::min(usual, option->most);
-      const double forgone = choices[i].k > 0 ? plan.found.gain[i] / plan.found.tokens_per_second() : 0;
-      const double seconds = forgone + probe_seconds(asked, base, *option, drafts);
-      if (seconds > savings_seconds_) continue;
-      longest = idle;
-      chosen = i;
-      price = seconds;
-      probe = {method, drafts, same_for_all(drafts)};
-    }
-  }
-  if (chosen == choices.size()) return;
-  choices[chosen] = probe;
-  savings_seconds_ -= price;
-}
-
-void adaptive_policy::note_who_was_asked(const step_question& question, const std::vector<draft_choice>& choices) {
-  for (std::size_t i = 0; i < choices.size(); ++i) {
-    const draft_question& asked = question.sequences[i];
-    if (!asked.decoding || asked.acceptance == nullptr) continue;
-    for (const draft_method method : kSources) {
-      std::int32_t& unasked = asked.acceptance->by_method[index(method)].steps_unasked;
-      unasked = choices[i].method == method && choices[i].k > 0 ? 0 : std::min(unasked + 1, 1 << 20);
-    }
-  }
 }
 
 std::vector<draft_choice> adaptive_policy::choose(const step_question& question) {
@@ -276,7 +211,7 @@ std::vector<draft_choice> adaptive_policy::choose(const step_question& question)
 }
 
 void adaptive_policy::observe(const proposal_seen& seen) {
-  statistics_[index(seen.method)].observe(seen);
+  statistics_[index_of(seen.method)].observe(seen);
 }
 
 void adaptive_policy::observe(const step_seen& seen) {

@@ -10,6 +10,12 @@
 
 namespace tandem {
 
+inline constexpr std::array kDraftSources{draft_method::ngram, draft_method::draft_model};
+
+constexpr std::size_t index_of(draft_method method) {
+  return static_cast<std::size_t>(method);
+}
+
 class adaptive_policy final : public speculation_policy {
  public:
   explicit adaptive_policy(speculation_settings settings);
@@ -40,7 +46,7 @@ class adaptive_policy final : public speculation_policy {
                       std::vector<draft_method> methods) const;
   std::vector<draft_method> best_alone(const step_base& base, const std::vector<outlook>& outlooks,
                                        double tokens_per_second) const;
-  bool pays(const step_base& base, const step_plan& plan) const;
+  bool pays(const step_base& base, const step_plan& plan);
   bool wants_plain_step(const step_base& base, const step_plan& plan);
   void probe(const step_question& question, const step_base& base, const std::vector<outlook>& outlooks,
              const step_plan& plan, std::vector<draft_choice>& choices);

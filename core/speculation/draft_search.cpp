@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/assert.hpp"
+#include "core/speculation/shared_depth.hpp"
 
 namespace tandem {
 namespace {
@@ -12,6 +13,7 @@ constexpr double kRareOffer = 0.01;  // evidence less likely than that is not pl
 constexpr double kDoubtOfRows =
     1.06;  // what is measured with noise is chosen where it looks cheap: rows cost a bit more
 constexpr double kRounding = 1e-9;
+constexpr std::int32_t kRowsWithoutGain = 16;  // looked ahead: a staircase in T(rows) no wider is crossed
 
 /// The next draft of one sequence under one evidence.
 struct next_draft {
@@ -20,6 +22,10 @@ struct next_draft {
   std::size_t evidence = 0;
   std::int32_t place = 0;
 };
+
+bool computes(const draft_option& option) {
+  return option.method == draft_method::draft_model;
+}
 
 /// Less urgent: a smaller gain; ties go to the earlier place, then the older sequence, so that the order is one.
 bool later(const next_draft& a, const next_draft& b) {
@@ -34,29 +40,38 @@ class search {
   search(const cost_model& costs, const step_base& base, const std::vector<const draft_option*>& options)
       : costs_(costs), base_(base), options_(options) {}
 
-  drafts_found run() {
-    start();
-    const std::vector<next_draft> best = best_prefix();
-    start();
-    for (const next_draft& draft : best) take(draft, price_of(draft));
-    if (forward_rows_[0] > 0) fill_up(best);
+  /// `depth`: forwards of the draft model, one row of each paid in advance.
+  drafts_found run(std::int32_t depth) {
+    start(depth);
+    const std::size_t best = best_prefix();
+    taken_.resize(best);
+    const std::vector<next_draft> keep = std::move(taken_);
+    start(depth);
+    for (const next_draft& draft : keep) take(draft);
+    for (std::int32_t j = 0; j < depth; ++j) {
+      if (forward_rows_[static_cast<std::size_t>(j)] == 0) found_.seconds -= costs_.forward_seconds(1);
+    }
     return std::move(found_);
   }
 
  private:
-  void start() {
+  void start(std::int32_t depth) {
+    depth_ = depth;
     found_ = {};
     found_.drafts.resize(options_.size());
     found_.gain.resize(options_.size());
     found_.tokens = base_.tokens;
     found_.rows = base_.rows;
-    found_.seconds = costs_.step_seconds(base_.rows);
+    found_.seconds = costs_.step_seconds(base_.rows) + depth * costs_.forward_seconds(1);
     own_.assign(options_.size(), 0.0);
     forward_rows_.fill(0);
     asked_ = false;
     heap_.clear();
+    taken_.clear();
+    const double plain = base_.tokens / costs_.step_seconds(base_.rows);
     for (std::size_t i = 0; i < options_.size(); ++i) {
-      if (options_[i] == nullptr) continue;
+      if (options_[i] == nullptr || (computes(*options_[i]) && catch_up_is_too_dear(*options_[i], depth, plain)))
+        continue;
       for (std::size_t evidence = 1; evidence < kEvidenceClasses; ++evidence) push({0, i, evidence, 0});
     }
   }
@@ -64,7 +79,8 @@ class search {
   /// Adds it to the heap, with its gain, if there is such a draft.
   void push(next_draft draft) {
     const draft_option& option = *options_[draft.sequence];
-    if (draft.place >= option.most || option.offers[draft.evidence] < kRareOffer) return;
+    const std::int32_t most = computes(option) ? std::min(option.most, depth_) : option.most;
+    if (draft.place >= most || option.offers[draft.evidence] < kRareOffer) return;
     draft.gain = option.accepted[draft.evidence][static_cast<std::size_t>(draft.place)];
     if (draft.gain < kLeastGain) return;
     heap_.push_back(draft);
@@ -80,48 +96,27 @@ class search {
 
   bool has_room() const { return !heap_.empty() && found_.rows - base_.rows + 1 <= base_.most_rows + kRounding; }
 
-  std::vector<next_draft> best_prefix() {
-    std::vector<next_draft> taken;
+  /// Takes the drafts in order, some beyond the best end; how many of taken_ are up to it.
+  std::size_t best_prefix() {
     std::size_t best = 0;
     double best_tokens = found_.tokens;
     double best_seconds = found_.seconds;
-    const std::size_t ahead = static_cast<std::size_t>(limits::kRowsWithoutGain) + options_.size();
-    while (has_room() && taken.size() < best + ahead) {
+    const std::size_t ahead = static_cast<std::size_t>(kRowsWithoutGain) + options_.size();
+    while (has_room() && taken_.size() < best + ahead) {
       const next_draft draft = pop();
-      take(draft, price_of(draft));
+      take(draft);
       push({0, draft.sequence, draft.evidence, draft.place + 1});
-      taken.push_back(draft);
+      taken_.push_back(draft);
       if (found_.tokens * best_seconds <= best_tokens * found_.seconds) continue;
-      best = taken.size();
+      best = taken_.size();
       best_tokens = found_.tokens;
       best_seconds = found_.seconds;
     }
-    taken.resize(best);
-    return taken;
+    return best;
   }
 
-  /// A forward of the draft model that runs anyway has room for sequences whose drafts came too late in the order.
-  void fill_up(const std::vector<next_draft>& taken) {
-    const auto forwards = static_cast<std::int32_t>(
-        std::count_if(forward_rows_.begin(), forward_rows_.end(), [](double rows) { return rows > 0; }));
-    heap_.clear();
-    std::vector<std::array<std::int32_t, kEvidenceClasses>> places(options_.size());
-    for (const next_draft& draft : taken) ++places[draft.sequence][draft.evidence];
-    for (std::size_t i = 0; i < options_.size(); ++i) {
-      const bool joins = options_[i] != nullptr && options_[i]->method == draft_method::draft_model;
-      if (joins && places[i][kNoOpinion] < forwards) push({0, i, kNoOpinion, places[i][kNoOpinion]});
-    }
-    while (has_room()) {
-      const next_draft draft = pop();
-      const double gain = options_[draft.sequence]->offers[draft.evidence] * draft.gain;
-      const double price = price_of(draft);
-      if (gain * found_.seconds <= price * found_.tokens) continue;
-      take(draft, price);
-      if (draft.place + 1 < forwards) push({0, draft.sequence, draft.evidence, draft.place + 1});
-    }
-  }
-
-  void take(const next_draft& draft, double seconds) {
+  void take(const next_draft& draft) {
+    const double seconds = price_of(draft);
     const draft_option& option = *options_[draft.sequence];
     const double share = option.offers[draft.evidence];
     found_.seconds += seconds;
@@ -130,11 +125,8 @@ class search {
     found_.gain[draft.sequence] += share * draft.gain;
     ++found_.drafts[draft.sequence][draft.evidence];
     own_[draft.sequence] += share;
-    if (option.method != draft_method::draft_model) {
-      asked_ = true;
-    } else {
-      forward_rows_[static_cast<std::size_t>(draft.place)] += joining_rows(draft);
-    }
+    asked_ |= !computes(option);
+    if (computes(option)) forward_rows_[static_cast<std::size_t>(draft.place)] += joining_rows(draft);
   }
 
   double joining_rows(const next_draft& draft) const {
@@ -148,17 +140,19 @@ class search {
     const double longer = costs_.step_seconds(before + 1) - costs_.step_seconds(before);
     const double row = std::max(longer, base_.least_row_seconds) + base_.context * costs_.seconds_per_position();
     const double verified = kDoubtOfRows * option.offers[draft.evidence] * row;
-    if (option.method != draft_method::draft_model)
-      return verified + (asked_ ? 0 : costs_.asking_seconds(option.method));
+    if (!computes(option)) return verified + (asked_ ? 0 : costs_.asking_seconds(option.method));
     const double rows = forward_rows_[static_cast<std::size_t>(draft.place)];
-    const double forward = costs_.forward_seconds(rows + joining_rows(draft)) - costs_.forward_seconds(rows);
+    const double forward =
+        costs_.forward_seconds(rows + joining_rows(draft)) - costs_.forward_seconds(std::max(1.0, rows));
     return verified + forward + (draft.place == 0 ? option.once_seconds : 0);
   }
 
   const cost_model& costs_;
   const step_base& base_;
   const std::vector<const draft_option*>& options_;
+  std::int32_t depth_ = 0;
   std::vector<next_draft> heap_;
+  std::vector<next_draft> taken_;
   drafts_found found_;
   std::vector<double> own_;  // expected draft rows, by sequence
   std::array<double, limits::kMaxDraftTokens> forward_rows_{};
@@ -170,7 +164,15 @@ class search {
 drafts_found search_drafts(const cost_model& costs, const step_base& base,
                            const std::vector<const draft_option*>& options) {
   TANDEM_ASSERT(base.tokens > 0 && base.rows >= 1);
-  return search(costs, base, options).run();
+  search all(costs, base, options);
+  drafts_found without_model = all.run(0);
+  step_base with_others = base;
+  with_others.tokens = without_model.tokens;
+  with_others.rows = without_model.rows;
+  const std::int32_t depth = best_shared_depth(costs, with_others, options);
+  if (depth == 0) return without_model;
+  drafts_found with_model = all.run(depth);
+  return with_model.tokens_per_second() > without_model.tokens_per_second() ? with_model : without_model;
 }
 
 }  // namespace tandem

@@ -4,7 +4,8 @@
 /// Maximises (expected tokens) / (expected seconds). A draft's gain is the probability that it and all before it are
 /// accepted, so the best set of a given size is the best drafts overall: they are taken in falling order of gain (a
 /// heap over the sequences), the objective is followed along that order, and the best point is kept; a staircase in
-/// T(rows) is crossed as long as it is no wider than limits::kRowsWithoutGain. O(rows · log sequences).
+/// T(rows) is crossed if it is not too wide. The forwards of a draft model are shared by all drafts at that place: how
+/// many there are is settled first (shared_depth.hpp), and they are paid in advance. O(drafts · log sequences).
 
 #include <vector>
 

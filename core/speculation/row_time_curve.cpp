@@ -17,8 +17,9 @@ constexpr double kForgottenBelow = 0.1;     // weight
 constexpr double kSlowestTaken = 2.0;       // times the prediction
 constexpr double kSurePredictionSteps = 4;  // before that nothing is an outlier
 constexpr double kSharedDrift = 0.02;       // of a step's surprise is the whole machine's
-constexpr double kSurpriseRate = 0.02;
-constexpr double kPriorSlopeRows = 2;  // the prior's slope counts like that many rows of measured slope
+constexpr double kSurpriseRate = 0.02;      // in the long run; at first the plain mean
+constexpr double kPriorSurpriseSteps = 4;   // the prior counts like that many
+constexpr double kPriorSlopeRows = 2;       // the prior's slope counts like that many rows of measured slope
 constexpr double kContextMemory = 0.998;
 constexpr double kContextPriorVariance = 1e6;  // positions²
 
@@ -99,7 +100,8 @@ void row_time_curve::observe(double rows, double measured, double context) {
   const double low_seconds = measured * seconds(buckets_[low].rows) / predicted;
   const double high_seconds = measured * seconds(buckets_[high].rows) / predicted;
   if (seen_ >= kSurePredictionSteps) {
-    surprise_ += kSurpriseRate * (std::min(1.0, std::abs(measured / predicted - 1)) - surprise_);
+    const double rate = std::max(kSurpriseRate, 1 / (kPriorSurpriseSteps + seen_ - kSurePredictionSteps + 1));
+    surprise_ += rate * (std::min(1.0, std::abs(measured / predicted - 1)) - surprise_);
     const double drift = 1 + kSharedDrift * (std::clamp(measured / predicted, 0.5, kSlowestTaken) - 1);
     for (bucket& at : buckets_) at.seconds *= drift;
   }

@@ -56,7 +56,7 @@ class row_time_curve {
   std::vector<bucket> buckets_;  // ascending rows
   std::vector<point> fitted_;    // of the buckets seen, monotone
   double seen_ = 0;
-  double surprise_ = 0;
+  double surprise_ = 0.05;
   double context_covariance_ = 0;
   double context_variance_ = 0;
   double seconds_per_position_ = 0;

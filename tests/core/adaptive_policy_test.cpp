@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/core/synthetic_server.hpp"
 
 namespace tandem {
@@ -73,7 +75,7 @@ std::vector<named_sources> sources() {
            [](std::int64_t, std::size_t i) { return model(i % 3 == 0 ? 0.3 : 0.8); }}};
 }
 
-TEST(adaptive_policy, DISABLED_is_never_slower_than_plain_decoding) {
+TEST(adaptive_policy, is_never_slower_than_plain_decoding) {
   constexpr std::int64_t kSteps = 1000;
   for (const named_device& on : devices()) {
     for (const named_sources& from : sources()) {
@@ -88,7 +90,7 @@ TEST(adaptive_policy, DISABLED_is_never_slower_than_plain_decoding) {
   }
 }
 
-TEST(adaptive_policy, DISABLED_is_as_good_as_the_best_fixed_choice) {
+TEST(adaptive_policy, is_as_good_as_the_best_fixed_choice) {
   constexpr std::int64_t kSteps = 1500;
   for (const std::size_t sequences : {1U, 8U, 32U}) {
     for (const double accepted : {0.3, 0.6, 0.9}) {
@@ -108,18 +110,45 @@ TEST(adaptive_policy, DISABLED_is_as_good_as_the_best_fixed_choice) {
   }
 }
 
-TEST(adaptive_policy, DISABLED_drafts_long_runs_of_a_copy_and_few_of_a_bad_guess) {
-  device made;
-  made.target = synthetic::flat_then_linear(0.02, 8);
-  const auto mean_k = [&](const synthetic::source& ngram) {
-    server loop(made, always(ngram), nullptr, 1, 3);
+/// The best k for one sequence that is offered a long match in `share` of the steps, in closed form.
+std::int32_t best_run(const device& on, double share, double accepted) {
+  std::int32_t best = 0;
+  double best_tokens_per_second = 0;
+  double run = 0;
+  for (std::int32_t k = 0; k <= limits::kMaxDraftTokens; ++k) {
+    run += std::pow(accepted, k);
+    const double tokens = share * run + (1 - share);
+    const double seconds = share * on.target(1 + k) + (1 - share) * on.target(1) + on.asking_seconds;
+    if (tokens / seconds <= best_tokens_per_second) continue;
+    best_tokens_per_second = tokens / seconds;
+    best = k;
+  }
+  return best;
+}
+
+TEST(adaptive_policy, drafts_long_runs_of_a_copy_and_few_of_a_bad_guess) {
+  const auto mean_k = [&](double flat_rows, const synthetic::source& ngram) {
+    server loop(device{.target = synthetic::flat_then_linear(0.02, flat_rows)}, always(ngram), nullptr, 1, 3);
     adaptive_policy policy(automatic());
     loop.run(policy, 300);
     const auto later = loop.run(policy, 300);
     return static_cast<double>(later.drafted) / static_cast<double>(later.steps);
   };
-  EXPECT_GT(mean_k(matches(0.9, 0.97)), 10);
-  EXPECT_LT(mean_k(matches(0.0, 0.05)), 4);
+  // On eight rows for the price of one a run of 7 is best (329 tokens/s, 16 drafts: 304); on 24 rows one of 16.
+  EXPECT_EQ(best_run(device{.target = synthetic::flat_then_linear(0.02, 8)}, 0.9, 0.97), 7);
+  EXPECT_EQ(best_run(device{.target = synthetic::flat_then_linear(0.02, 24)}, 0.9, 0.97), 16);
+  EXPECT_GT(mean_k(8, matches(0.9, 0.97)), 0.9 * 6);
+  EXPECT_LT(mean_k(8, matches(0.9, 0.97)), 0.9 * 12);
+  EXPECT_GT(mean_k(24, matches(0.9, 0.97)), 10);
+  EXPECT_LT(mean_k(8, matches(0.0, 0.05)), 4);
+}
+
+TEST(adaptive_policy, drafts_from_a_copy_within_the_first_steps) {
+  for (const double share : {0.1, 0.25}) {
+    server loop(device{.target = synthetic::linear(0.02, share)}, always(matches(0.9, 0.97)), nullptr, 1, 3);
+    adaptive_policy policy(automatic());
+    EXPECT_GT(loop.run(policy, 20).drafted, 20) << share;
+  }
 }
 
 TEST(adaptive_policy, comes_back_to_a_source_that_became_good_again) {
@@ -140,21 +169,25 @@ TEST(adaptive_policy, comes_back_to_a_source_that_became_good_again) {
   }
 }
 
-TEST(adaptive_policy, DISABLED_uses_for_each_sequence_the_source_that_suits_it) {
+/// In closed form 16 copied tokens and 6 guessed ones are best (785 tokens/s), against 692 with n-grams alone: a policy
+/// that does not know the sequences and has to learn each new one must still be beyond the better source alone.
+TEST(adaptive_policy, uses_for_each_sequence_the_source_that_suits_it) {
   device made;
   made.target = synthetic::flat_then_linear(0.02, 24);
   made.draft = synthetic::flat_then_linear(0.0005, 24);
   const source_at ngram = [](std::int64_t, std::size_t i) { return i == 0 ? matches(0.95, 0.97) : matches(0.0, 0.02); };
   const source_at draft = [](std::int64_t, std::size_t i) { return model(i == 0 ? 0.1 : 0.9); };
-  server both(made, ngram, draft, 2, 9);
-  server only_ngram(made, ngram, nullptr, 2, 9);
-  server only_draft(made, nullptr, draft, 2, 9);
-  const auto reached = [](server& loop) {
-    adaptive_policy policy(automatic());
+  const auto reached = [&](const source_at& first, const source_at& second, speculation_policy& policy) {
+    server loop(made, first, second, 2, 9);
     loop.run(policy, 500);
     return loop.run(policy, 500).tokens_per_second();
   };
-  EXPECT_GT(reached(both), 1.15 * std::max(reached(only_ngram), reached(only_draft)));
+  adaptive_policy both(automatic());
+  adaptive_policy only_ngram(automatic());
+  adaptive_policy only_draft(automatic());
+  const double alone = std::max(reached(ngram, nullptr, only_ngram), reached(nullptr, draft, only_draft));
+  const double with_both = reached(ngram, draft, both);
+  EXPECT_GT(with_both, alone);
 }
 
 /// The choice for one sequence after `warm_up` good steps with both sources.

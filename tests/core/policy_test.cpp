@@ -44,6 +44,13 @@ TEST(fixed_policy, follows_the_request_in_method_and_k) {
   expect_choice(choice_of(policy, wanted), draft_method::draft_model, 2);
 }
 
+TEST(fixed_policy, drafts_the_same_number_for_a_request_that_would_have_it_adaptive) {
+  const speculation_settings policy{draft_method::ngram, 4, {}};
+  expect_choice(choice_of(policy, {{}, {}, true}), draft_method::ngram, 4);
+  expect_choice(choice_of(policy, {{}, 2, true}), draft_method::ngram, 2);
+  expect_choice(choice_of(policy, {{}, 2, false}), draft_method::ngram, 2);
+}
+
 TEST(fixed_policy, does_not_draft_for_a_request_that_turned_speculation_off) {
   const speculation_settings policy{draft_method::ngram, 4, {}};
   speculation_params wanted;

@@ -1,0 +1,80 @@
+// What the adaptive policy tries although it is not expected to pay, from its savings.
+#include <algorithm>
+
+#include "core/speculation/adaptive_policy.hpp"
+
+namespace tandem {
+namespace {
+
+constexpr std::int32_t kProbeAfterSteps = 16;  // a sequence is probed only when a source was idle for it that long
+constexpr std::int32_t kProbeModelDrafts = 2;
+constexpr std::int32_t kProbeMatchDrafts = 4;
+constexpr double kKnownPlainSteps = 0.5;  // weight of the plain step's bucket below which it is tried again
+
+}  // namespace
+
+/// What plain decoding costs must be known, or nothing can be said about drafts.
+bool adaptive_policy::wants_plain_step(const step_base& base, const step_plan& plan) {
+  if (!costs_.knows_steps()) return true;
+  if (costs_.steps_seen_at(base.rows) >= kKnownPlainSteps) return false;
+  const double plain_seconds = costs_.step_seconds(base.rows);
+  const double lost = plain_seconds - base.tokens / plan.found.tokens_per_second();
+  if (savings_seconds_ < lost) return false;
+  savings_seconds_ -= std::max(0.0, lost);
+  return true;
+}
+
+/// All that a probe may cost if nothing of it is accepted.
+double adaptive_policy::probe_seconds(const draft_question& asked, const step_base& base, const draft_option& option,
+                                      std::int32_t drafts) const {
+  const double rows = costs_.step_seconds(base.rows + drafts) - costs_.step_seconds(base.rows);
+  const double wider = std::max(rows, drafts * base.least_row_seconds);
+  if (option.method != draft_method::draft_model) return wider + costs_.asking_seconds(option.method);
+  return wider + costs_.forward_seconds(std::max(1, asked.unseen[index_of(option.method)])) +
+         (drafts - 1) * costs_.forward_seconds(1);
+}
+
+/// At most one sequence a step drafts although it is not expected to pay: the one for which the source was idle longest
+/// among those for which the savings suffice.
+void adaptive_policy::probe(const step_question& question, const step_base& base, const std::vector<outlook>& outlooks,
+                            const step_plan& plan, std::vector<draft_choice>& choices) {
+  std::size_t chosen = choices.size();
+  draft_choice probe;
+  double price = 0;
+  std::int32_t longest = kProbeAfterSteps - 1;
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    const draft_question& asked = question.sequences[i];
+    if (asked.acceptance == nullptr) continue;
+    for (const draft_method method : kDraftSources) {
+      const auto& option = outlooks[i].options[index_of(method)];
+      if (!option || choices[i].method == method) continue;
+      const std::int32_t idle = asked.acceptance->by_method[index_of(method)].steps_unasked;
+      if (idle <= longest) continue;
+      const std::int32_t usual = method == draft_method::draft_model ? kProbeModelDrafts : kProbeMatchDrafts;
+      const std::int32_t drafts = std::min(usual, option->most);
+      const double forgone = choices[i].k > 0 ? plan.found.gain[i] / plan.found.tokens_per_second() : 0;
+      const double seconds = forgone + probe_seconds(asked, base, *option, drafts);
+      if (seconds > savings_seconds_) continue;
+      longest = idle;
+      chosen = i;
+      price = seconds;
+      probe = {method, drafts, same_for_all(drafts)};
+    }
+  }
+  if (chosen == choices.size()) return;
+  choices[chosen] = probe;
+  savings_seconds_ -= price;
+}
+
+void adaptive_policy::note_who_was_asked(const step_question& question, const std::vector<draft_choice>& choices) {
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    const draft_question& asked = question.sequences[i];
+    if (!asked.decoding || asked.acceptance == nullptr) continue;
+    for (const draft_method method : kDraftSources) {
+      std::int32_t& unasked = asked.acceptance->by_method[index_of(method)].steps_unasked;
+      unasked = choices[i].method == method && choices[i].k > 0 ? 0 : std::min(unasked + 1, 1 << 20);
+    }
+  }
+}
+
+}  // namespace tandem

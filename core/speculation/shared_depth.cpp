@@ -1,0 +1,82 @@
+#include "core/speculation/shared_depth.hpp"
+
+#include <algorithm>
+
+namespace tandem {
+namespace {
+
+/// The sequences that take part, and what the step comes to with them.
+struct company {
+  double tokens;
+  double rows;
+  double first_rows = 0;
+  double seconds = 0;  // of catching up
+  double sequences = 0;
+};
+
+double expected_tokens(const draft_option& option, std::int32_t drafts) {
+  double sum = 0;
+  for (std::int32_t j = 0; j < std::min(drafts, option.most); ++j)
+    sum += option.accepted[kNoOpinion][static_cast<std::size_t>(j)];
+  return sum;
+}
+
+double seconds_of(const cost_model& costs, const step_base& base, const company& all, std::int32_t depth) {
+  const double drafts = all.rows - base.rows;
+  const double plain = costs.step_seconds(base.rows);
+  const double rows = std::max(costs.step_seconds(all.rows) - plain, drafts * base.least_row_seconds);
+  const double context = drafts * base.context * costs.seconds_per_position();
+  const double forwards = costs.forward_seconds(all.first_rows) + (depth - 1) * costs.forward_seconds(all.sequences);
+  return plain + rows + context + forwards + all.seconds;
+}
+
+/// The most tokens a second with so many forwards; options in falling order of acceptance, so that some first ones of
+/// them are the best company.
+double best_speed(const cost_model& costs, const step_base& base, const std::vector<const draft_option*>& options,
+                  std::int32_t depth) {
+  const double plain = base.tokens / costs.step_seconds(base.rows);
+  company all{.tokens = base.tokens, .rows = base.rows};
+  double best = plain;
+  for (const draft_option* option : options) {
+    if (catch_up_is_too_dear(*option, depth, plain)) continue;
+    all.tokens += expected_tokens(*option, depth);
+    all.rows += std::min(depth, option->most);
+    all.first_rows += option->first_rows;
+    all.seconds += option->once_seconds;
+    ++all.sequences;
+    if (all.rows - base.rows > base.most_rows) break;
+    best = std::max(best, all.tokens / seconds_of(costs, base, all, depth));
+  }
+  return best;
+}
+
+}  // namespace
+
+bool catch_up_is_too_dear(const draft_option& option, std::int32_t depth, double tokens_per_second) {
+  return option.once_seconds * tokens_per_second > expected_tokens(option, depth);
+}
+
+std::int32_t best_shared_depth(const cost_model& costs, const step_base& base,
+                               const std::vector<const draft_option*>& options) {
+  std::vector<const draft_option*> able;
+  std::int32_t most = 0;
+  for (const draft_option* option : options) {
+    if (option == nullptr || option->method != draft_method::draft_model) continue;
+    able.push_back(option);
+    most = std::max(most, option->most);
+  }
+  std::stable_sort(able.begin(), able.end(), [](const draft_option* a, const draft_option* b) {
+    return a->accepted[kNoOpinion][0] > b->accepted[kNoOpinion][0];
+  });
+  std::int32_t best = 0;
+  double best_tokens_per_second = base.tokens / costs.step_seconds(base.rows);
+  for (std::int32_t depth = 1; depth <= most; ++depth) {
+    const double reached = best_speed(costs, base, able, depth);
+    if (reached <= best_tokens_per_second) continue;
+    best = depth;
+    best_tokens_per_second = reached;
+  }
+  return best;
+}
+
+}  // namespace tandem
