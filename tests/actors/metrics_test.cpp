@@ -36,6 +36,20 @@ TEST(MetricsRegistry, StepsBecomeGaugesAndCounters) {
       "tandem:spec_decode_num_accepted_tokens_per_pos_total{method=\"ngram\",model_name=\"m\",position=\"2\"} 0"));
 }
 
+TEST(MetricsRegistry, NumbersOfDraftsAreAHistogramWithThoseThatDraftedNothing) {
+  metrics_registry registry("m", 10);
+  step_measured step;
+  step.speculations = {{draft_method::ngram, 3, 0, 0}};
+  step.undrafted = 4;
+  registry.record(step);
+  const auto text = registry.text();
+  EXPECT_TRUE(has_line(text, "tandem:speculation_k_count{method=\"none\",model_name=\"m\"} 4")) << text;
+  EXPECT_TRUE(has_line(text, "tandem:speculation_k_sum{method=\"none\",model_name=\"m\"} 0"));
+  EXPECT_TRUE(has_line(text, "tandem:speculation_k_count{method=\"ngram\",model_name=\"m\"} 1"));
+  EXPECT_TRUE(has_line(text, "tandem:speculation_k_sum{method=\"ngram\",model_name=\"m\"} 3"));
+  EXPECT_TRUE(has_line(text, "tandem:spec_decode_num_drafts_total{method=\"ngram\",model_name=\"m\"} 0"));
+}
+
 TEST(MetricsRegistry, ABurstIsOneGapPerTokenAndOnePerChunk) {
   metrics_registry registry("m", 10);
   registry.record(burst_measured{4, 0.02});

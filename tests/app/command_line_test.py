@@ -101,6 +101,7 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(len(output["logprobs"]), 4)
         self.assertEqual(answer["usage"]["prompt_tokens"], 3)
         self.assertEqual(answer["timings"]["steps"], 4)
+        self.assertEqual(answer["timings"]["by_method"], {})
 
     def test_generate_answers_a_file_in_input_order(self):
         lines = [{"prompt": chr(97 + index % 20), "id": f"line {index}", "max_tokens": 1 + index % 7} for index in range(40)]

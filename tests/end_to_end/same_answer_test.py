@@ -11,18 +11,21 @@ SAMPLING = {"temperature": 0.8, "seed": 7, "max_tokens": 32, "ignore_eos": True}
 class SameAnswer(unittest.TestCase):
     def check(self, target, draft, prompt, company, *flags):
         answers = {}
-        for threads in ("1", "2"):
-            for budget in ("64", "512"):
-                with Server(target, "--draft-model", draft, "--threads", threads, "--max-num-batched-tokens", budget,
-                            *flags) as server:
-                    self.gather(answers, server, (threads, budget), prompt, company)
+        fixed = ()
+        adaptive = ("--speculative-config", '{"adaptive": true}')
+        for threads, budget, drafting in (("1", "64", fixed), ("1", "512", fixed), ("2", "64", fixed), ("2", "512", fixed),
+                                          ("2", "512", adaptive)):
+            with Server(target, "--draft-model", draft, "--threads", threads, "--max-num-batched-tokens", budget,
+                        *drafting, *flags) as server:
+                self.gather(answers, server, (threads, budget, *drafting), prompt, company)
         reference = next(iter(answers.values()))
         self.assertEqual(len(reference), SAMPLING["max_tokens"])
         for what, ids in answers.items():
             self.assertEqual(ids, reference, what)
 
     def gather(self, answers, server, setting, prompt, company):
-        methods = [("off", False), ("ngram", {"method": "ngram", "num_speculative_tokens": 4})]
+        methods = [("off", False), ("ngram", {"method": "ngram", "num_speculative_tokens": 4}),
+                   ("as the server does", {"adaptive": True})]
         methods += [(f"draft_model k={k}", {"method": "draft_model", "num_speculative_tokens": k, "adaptive": False})
                     for k in range(1, 9)]
         for name, speculative in methods:
@@ -33,7 +36,7 @@ class SameAnswer(unittest.TestCase):
                     self.assertGreater(answer["timings"]["draft_n"], 0, name)
         others = [f"{company} {i} " * (i + 1) for i in range(15)]
         with concurrent.futures.ThreadPoolExecutor(16) as pool:
-            for name, speculative in methods[:3] + methods[-1:]:
+            for name, speculative in methods[:4] + methods[-1:]:
                 busy = [pool.submit(server.complete, other, speculative=speculative, temperature=0.8, max_tokens=32)
                         for other in others]
                 alone = pool.submit(server.complete, prompt, speculative=speculative, **SAMPLING)

@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "net/answer_parts.hpp"
+
 namespace tandem::net {
 namespace {
 
@@ -38,6 +40,11 @@ generation_event event(std::string text, std::vector<token_id> tokens, bool ends
   made.stats.steps = 2;
   made.stats.draft_tokens = 4;
   made.stats.accepted_tokens = 1;
+  sequence_stats::drafting& ngram = made.stats.by_method[static_cast<std::size_t>(draft_method::ngram)];
+  ngram.runs = 1;
+  ngram.draft_tokens = 4;
+  ngram.accepted_tokens = 1;
+  ngram.accepted_at[0] = 1;
   return made;
 }
 
@@ -66,9 +73,32 @@ TEST(openai_answers, usage_and_timings_follow_their_definitions) {
             std::string::npos)
       << text;
   EXPECT_NE(text.find(R"("draft_n":4,"draft_n_accepted":1,"steps":2,"mean_accepted_length":1.5,)"
-                      R"("spec_token_acceptance_rate":0.25)"),
+                      R"("spec_token_acceptance_rate":0.25,)"
+                      R"("by_method":{"ngram":{"runs":1,"draft_n":4,"draft_n_accepted":1,"accepted_at":[1]}})"),
             std::string::npos)
       << text;
+}
+
+TEST(openai_answers, timings_by_method_are_summed_over_the_choices_and_empty_without_drafts) {
+  call_counts counts;
+  json_writer none;
+  write_timings(none, counts);
+  const std::string without_drafts = none.take();
+  EXPECT_NE(without_drafts.find(R"("by_method":{}})"), std::string::npos) << without_drafts;
+  sequence_stats stats;
+  sequence_stats::drafting& model = stats.by_method[static_cast<std::size_t>(draft_method::draft_model)];
+  model = {.runs = 2, .draft_tokens = 6, .accepted_tokens = 3};
+  model.accepted_at[0] = 2;
+  model.accepted_at[1] = 1;
+  counts.add(stats);
+  counts.add(stats);
+  json_writer some;
+  write_timings(some, counts);
+  const std::string with_drafts = some.take();
+  EXPECT_NE(with_drafts.find(R"("by_method":{"draft_model":{"runs":4,"draft_n":12,"draft_n_accepted":6,)"
+                             R"("accepted_at":[4,2]}})"),
+            std::string::npos)
+      << with_drafts;
 }
 
 TEST(openai_answers, completions_logprobs_keep_tokens_that_are_part_of_a_character_apart) {
