@@ -2,6 +2,7 @@
 #include <spdlog/spdlog.h>
 
 #include <chrono>
+#include <cmath>
 #include <fstream>
 #include <iostream>
 
@@ -13,6 +14,7 @@
 #include "app/progress_bar.hpp"
 #include "config/flags.hpp"
 #include "engine/loader.hpp"
+#include "text/utf8.hpp"
 
 namespace tandem::app {
 namespace {
@@ -20,12 +22,17 @@ namespace {
 using clock = std::chrono::steady_clock;
 
 constexpr const char* kMethod =
-    "What is scored: the text is encoded as plain text (special tokens are not recognised); its first --max-tokens tokens\n"
-    "are cut into chunks of --context tokens, the last one shorter. Each chunk is a prompt of its own that sees nothing of\n"
-    "the others. Every token of a chunk but its first is scored: its log-probability given all tokens before it in the\n"
+    "What is scored: the text is encoded as plain text (special tokens are not recognised); its first --max-tokens "
+    "tokens\n"
+    "are cut into chunks of --context tokens, the last one shorter. Each chunk is a prompt of its own that sees "
+    "nothing of\n"
+    "the others. Every token of a chunk but its first is scored: its log-probability given all tokens before it in "
+    "the\n"
     "same chunk, before temperature and penalties. For a model that wants a BOS token each chunk is that token and\n"
-    "--context - 1 tokens of the text, all of which are scored. Perplexity = e^(mean negative log-likelihood per scored\n"
-    "token, in nats); the error behind ± is one standard error, tokens taken as independent. (llama.cpp's tool of the same\n"
+    "--context - 1 tokens of the text, all of which are scored. Perplexity = e^(mean negative log-likelihood per "
+    "scored\n"
+    "token, in nats); the error behind ± is one standard error, tokens taken as independent. (llama.cpp's tool of the "
+    "same\n"
     "name scores only the second half of each chunk, so its figures are lower.)";
 
 struct perplexity_options {
@@ -64,6 +71,14 @@ result<std::string> read_text(const std::string& file) {
               fmt::format("--file: {} has more than {} bytes; give less text.", file, limits::kMaxEncodeBytes), file);
 }
 
+/// Replacement characters would give a confident figure of another text.
+result<void> check_text(const std::string& text) {
+  if (text.empty()) return fail(error_code::invalid_argument, "--file: the text is empty; give more text.", "--file");
+  if (text::is_valid_utf8(text)) return {};
+  return fail(error_code::invalid_argument, "--file: the text is not UTF-8; convert it first, with iconv for example.",
+              "--file");
+}
+
 result<chunked_text> cut(const std::string& text, const text::tokenizer& tokenizer, const perplexity_options& options) {
   auto tokens = tokenizer.encode(text, false, false);
   if (!tokens) return tl::unexpected(tokens.error());
@@ -94,9 +109,17 @@ result<void> add_chunk(const engine::collected_answer& answer, std::size_t score
   if (end.reason == finish_reason::error) return fail(error_code::device_failed, end.message);
   if (end.reason == finish_reason::cancelled) return fail(error_code::unavailable, "interrupted; nothing is reported.");
   if (answer.prompt_logprobs.size() != scored)
-    return fail(error_code::device_failed, fmt::format("the engine scored {} of {} tokens of a chunk.",
-                                                       answer.prompt_logprobs.size(), scored));
-  for (const token_logprobs& token : answer.prompt_logprobs) tally.add(token.logprob);
+    return fail(error_code::device_failed,
+                fmt::format("the engine scored {} of {} tokens of a chunk.", answer.prompt_logprobs.size(), scored));
+  for (const token_logprobs& token : answer.prompt_logprobs) {
+    if (!std::isfinite(token.logprob))
+      return fail(
+          error_code::device_failed,
+          fmt::format("the model gave token {} the log-probability {}; its weights are broken, or too large for "
+                      "this --dtype or --quantization.",
+                      token.token, token.logprob));
+    tally.add(token.logprob);
+  }
   return {};
 }
 
@@ -125,7 +148,6 @@ const char* name_of(config::weight_dtype dtype) {
   return dtype == config::weight_dtype::fp32 ? "fp32" : "auto";
 }
 
-/// Infinity (a token the model holds impossible) becomes null.
 void print_json(const measurement& measured, const perplexity_options& options, const runtime& engine) {
   const config::engine_options& asked = options.settings.engine;
   const nlohmann::ordered_json root = {
@@ -143,8 +165,7 @@ void print_json(const measurement& measured, const perplexity_options& options, 
       {"quantization", asked.quantization == config::weight_quantization::int8 ? "int8" : "none"},
       {"weight_bytes", engine.device().weight_bytes},
       {"wall_s", measured.wall_s},
-      {"tokens_per_s",
-       measured.wall_s > 0 ? static_cast<double>(measured.tally.tokens()) / measured.wall_s : 0}};
+      {"tokens_per_s", measured.wall_s > 0 ? static_cast<double>(measured.tally.tokens()) / measured.wall_s : 0}};
   fmt::print("{}\n", to_line(root));
 }
 
@@ -168,6 +189,7 @@ int perplexity(CLI::App& command, perplexity_options& options) {
   if (auto ready = prepare(command, options.settings); !ready) return report(ready.error());
   const auto text = read_text(options.file);
   if (!text) return report(text.error());
+  if (auto fits = check_text(*text); !fits) return report(fits.error());
   interrupts watch(kExitInterrupted);
   auto engine = engine::start_engine(options.settings.engine, [](const std::string& line) { spdlog::info(line); });
   if (!engine) return report(engine.error());

@@ -65,7 +65,8 @@ result<void> check_together(const config::engine_options& options) {
   if (options.quantization == config::weight_quantization::none || options.dtype == config::weight_dtype::automatic)
     return {};
   return fail(error_code::invalid_argument,
-              "--quantization int8 rounds weights to 8 bits and --dtype bf16 or fp32 keeps them longer; give one of both.",
+              "--quantization int8 rounds weights to 8 bits and --dtype bf16 or fp32 keeps them longer; give only one "
+              "of the two.",
               "--quantization");
 }
 
@@ -149,6 +150,14 @@ void say_device(const load_log& log, const gpu::device_info& device, double seco
                        device.block_size, static_cast<double>(device.kv_bytes) / kMebibyte, seconds));
 }
 
+/// Kinds that are quantised already stay as they are: whoever asked for int8 should know when that was all of them.
+void say_rounding(const load_log& log, const config::engine_options& options, const model::model& target) {
+  if (options.quantization == config::weight_quantization::none) return;
+  for (const model::tensor& weight : target.tensors())
+    if (weight.rows > 1 && model::traits(weight.kind).block_elements == 1) return;
+  say(log, "--quantization int8: the model's weights are quantised already, so nothing was rounded");
+}
+
 result<std::string> read_template_file(const std::string& file) {
   std::ifstream stream(file, std::ios::binary);
   std::string text(limits::kMaxTemplateBytes + 1, '\0');  // a device or pipe may never end
@@ -208,6 +217,7 @@ result<loaded_parts> load_parts(const config::engine_options& options, const loa
   const auto length = model_length(options, described, (*device)->info(), log);
   if (!length) return tl::unexpected(length.error());
   say_device(log, (*device)->info(), std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count());
+  say_rounding(log, options, *target->model);
   runtime_options settings = runtime_settings(options, *length);
   if (*draft) settings.draft_vocabulary = (*draft)->describe().vocabulary_size;
   return loaded_parts{std::move(settings),

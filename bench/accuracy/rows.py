@@ -27,13 +27,13 @@ def page(results):
              f"Text: the first {results['tokens']:,} tokens of {', '.join(results['texts'])} of /usr/share/common-licenses "
              f"(SHA-256 {results['text_sha256'][:16]}…), in chunks of {results['context']}, each scored from its own beginning; "
              "every token but a chunk's first counts (`tandem perplexity --help`).", "",
-             f"{results['date']}, commit {results['commit']}, {seen['cpu']}, {seen['cores']} cores, "
+             f"{results['date']}, {seen['cpu']}, {seen['cores']} cores, "
              f"{' '.join(seen['instruction_sets'])}; {', '.join(devices)}.", "",
              "± is one standard error over the tokens of the text; both paths see the same text, so the ratio is far surer than "
              "that. Kinds other than the files' own are made from the dequantised file: compare within a row, not down the "
              "column (a Q4 file of a Q4 file loses twice).", "",
-             "| model | kind | tokens scored | fp32 | fast | ± | ratio | goal |", "|---|---|---|---|---|---|---|---|"]
+             "| model | kind | tokens scored | fp32 | fast | ± | ratio | goal | commit |", "|---|---|---|---|---|---|---|---|---|"]
     for row in results["rows"]:
         lines.append(f"| {row['model']} | {kind_of(row)} | {row['tokens_scored']:,} | {row['perplexity_fp32']:.4f} | "
-                     f"{row['perplexity']:.4f} | {row['standard_error']:.2f} | {row['ratio']:.5f} | {verdict(row)} |")
+                     f"{row['perplexity']:.4f} | {row['standard_error']:.2f} | {row['ratio']:.5f} | {verdict(row)} | {row['commit']} |")
     return "\n".join(lines) + "\n"

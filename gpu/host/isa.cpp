@@ -2,12 +2,12 @@
 
 #include "gpu/host/packed_matrix.hpp"
 
-#if defined(__x86_64__)
+#if defined(TANDEM_X86_KERNELS)
 #include <cpuid.h>
 
 #include "gpu/host/kernels/amx_choice.hpp"
 #endif
-#if defined(__x86_64__) && defined(__linux__)
+#if defined(TANDEM_X86_KERNELS) && defined(__linux__)
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
@@ -15,7 +15,7 @@
 namespace tandem::gpu::host {
 namespace {
 
-#if defined(__x86_64__)
+#if defined(TANDEM_X86_KERNELS)
 
 struct cpuid_leaf {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;

@@ -170,19 +170,26 @@ result<packed_matrix> packed_matrix::pack(std::span<const model::tensor* const> 
                                     " MiB; free memory or use a smaller model.");
   }
   std::atomic<bool> complete{true};
+  std::atomic<const model::tensor*> unscaled{nullptr};
   parallel(self.tiles, [&](std::int64_t begin, std::int64_t end) {
     try {
       for (auto tile = static_cast<std::int32_t>(begin); tile < static_cast<std::int32_t>(end); ++tile) {
         const matrix_part& part = self.part_of_tile(tile);
         const auto source = static_cast<std::size_t>(&part - self.parts.data());
         const std::int64_t first_row = std::int64_t{tile - part.first_tile} * kTileOutputs;
-        pack_tile(part.format, *weights[source], first_row, self.tile_at(part, tile));
+        if (!pack_tile(part.format, *weights[source], first_row, self.tile_at(part, tile))) unscaled = weights[source];
       }
     } catch (const std::bad_alloc&) {
       complete = false;
     }
   });
   if (!complete) return fail(error_code::io, "No memory while packing tensor '" + weights[0]->name + "'; free memory.");
+  if (const model::tensor* weight = unscaled)
+    return fail(error_code::unsupported,
+                "Tensor '" + weight->name +
+                    "' has weights too large to be rounded to 8 bits (above 8.3 million); run "
+                    "without --quantization int8.",
+                weight->file);
   return matrix;
 }
 

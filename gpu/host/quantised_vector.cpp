@@ -1,7 +1,8 @@
 #include "gpu/host/quantised_vector.hpp"
 
-#include <bit>
 #include <limits>
+
+#include "gpu/host/magnitude.hpp"
 
 namespace tandem::gpu::host {
 namespace {
@@ -9,16 +10,6 @@ namespace {
 constexpr float kLevels = 127.0F;
 constexpr float kSmallestLargest = 1e-30F;  // below it 127 / largest would leave fp32, or the scale would be flushed
 constexpr float kRounding = 12582912.0F;    // 1.5 · 2^23: adding it rounds to an integer, ties to even
-
-/// Largest magnitude; not finite when a number is not: without the sign, floats and NaN order as their bits do.
-float largest_magnitude(const float* from, std::int32_t count) {
-  std::int32_t largest = 0;
-  for (std::int32_t i = 0; i < count; ++i) {
-    const std::int32_t magnitude = std::bit_cast<std::int32_t>(from[i]) & 0x7FFFFFFF;
-    largest = magnitude > largest ? magnitude : largest;
-  }
-  return std::bit_cast<float>(largest);
-}
 
 }  // namespace
 

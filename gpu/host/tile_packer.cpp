@@ -1,6 +1,7 @@
 #include "gpu/host/tile_packer.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -118,6 +119,8 @@ class row_reader {
     return rounds_ ? round_block(values_.data() + index * kBlockInputs) : read_block(weight_.kind, bytes_, index);
   }
 
+  bool rounds() const { return rounds_; }
+
  private:
   const model::tensor& weight_;
   bool rounds_;
@@ -125,19 +128,22 @@ class row_reader {
   const std::byte* bytes_ = nullptr;
 };
 
-void pack_blocks(packed_format format, const model::tensor& weight, std::int64_t first_row, std::int64_t lanes,
+bool pack_blocks(packed_format format, const model::tensor& weight, std::int64_t first_row, std::int64_t lanes,
                  std::byte* tile) {
   row_reader reader(weight);
+  bool scaled = true;
   for (std::int64_t lane = 0; lane < lanes; ++lane) {
     reader.go_to(first_row + lane);
     for (std::int64_t index = 0; index < weight.columns / kBlockInputs; ++index) {
       const source_block block = reader.block(index);
+      scaled = scaled && !(reader.rounds() && std::isnan(model::half_to_float(block.scale)));
       const block_place place = place_of(format, index);
       put_header(format, block, static_cast<std::size_t>(lane), static_cast<std::size_t>(place.in_unit),
                  tile + place.header);
       put_plane(format, block, static_cast<std::size_t>(lane), tile + place.plane);
     }
   }
+  return scaled;
 }
 
 void pack_floats(packed_format format, const model::tensor& weight, std::int64_t first_row, std::int64_t lanes,
@@ -259,7 +265,7 @@ packed_format native_format(tensor_kind kind) {
   return packed_format::fp32;
 }
 
-void pack_tile(packed_format format, const model::tensor& weight, std::int64_t first_row, std::byte* tile) {
+bool pack_tile(packed_format format, const model::tensor& weight, std::int64_t first_row, std::byte* tile) {
   TANDEM_ASSERT(first_row >= 0 && first_row < weight.rows);
   std::memset(tile, 0, tile_bytes(format, weight.columns));
   const bool rounds = model::traits(weight.kind).block_elements == 1;
@@ -267,6 +273,7 @@ void pack_tile(packed_format format, const model::tensor& weight, std::int64_t f
   const std::int64_t lanes = std::min<std::int64_t>(kTileOutputs, weight.rows - first_row);
   if (layout_of(format).input == activation_kind::int8) return pack_blocks(format, weight, first_row, lanes, tile);
   pack_floats(format, weight, first_row, lanes, tile);
+  return true;
 }
 
 void unpack_row(packed_format format, const std::byte* tile, std::int32_t lane, std::int64_t columns, float* out) {

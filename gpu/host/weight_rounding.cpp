@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "gpu/host/magnitude.hpp"
 #include "gpu/host/packed_layout.hpp"
 #include "model/half.hpp"
 
@@ -25,19 +26,11 @@ std::uint16_t half_at_least(float least) {
   return static_cast<std::uint16_t>(((std::bit_cast<std::uint32_t>(least) + 0x1FFFU) >> 13) - kHalfRebias);
 }
 
-/// Infinity and NaN count as larger than every number.
-float largest_magnitude(const float* values) {
-  std::uint32_t largest = 0;
-  for (int j = 0; j < kBlockInputs; ++j)
-    largest = std::max(largest, std::bit_cast<std::uint32_t>(values[j]) & 0x7FFFFFFFU);
-  return std::bit_cast<float>(largest);
-}
-
 }  // namespace
 
 source_block round_block(const float* values) {
   source_block block{};
-  block.scale = half_at_least(largest_magnitude(values) / kMostQuants);
+  block.scale = half_at_least(largest_magnitude(values, kBlockInputs) / kMostQuants);
   const float scale = model::half_to_float(block.scale);
   if (!(scale > 0.0F)) {  // all zero, or poisoned
     std::fill_n(block.quants, kBlockInputs, static_cast<std::uint8_t>(kZeroQuant));

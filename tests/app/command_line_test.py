@@ -36,7 +36,8 @@ class CommandLine(unittest.TestCase):
 
     def test_help_of_every_command_is_there(self):
         self.assertIn("serve", run("--help").stdout)
-        for command in ("serve", "generate", "chat", "inspect", "tokenize", "detokenize", "models", "bench"):
+        for command in ("serve", "generate", "chat", "inspect", "tokenize", "detokenize", "models", "bench",
+                        "perplexity"):
             finished = run(command, "--help")
             self.assertEqual(finished.returncode, 0)
             self.assertIn("--", finished.stdout)
@@ -47,10 +48,11 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(run("help", "serve").returncode, 0)
 
     def test_help_shows_plain_words_and_every_default(self):
-        for command in (["serve"], ["generate"], ["chat"], ["bench", "latency"], ["bench", "throughput"]):
+        for command in (["serve"], ["generate"], ["chat"], ["bench", "latency"], ["bench", "throughput"],
+                        ["perplexity"]):
             shown = run(*command, "--help").stdout
             self.assertNotRegex(shown, r"INT:|UINT:|TEXT:|=1024b", command)
-            for flag in ("--device", "--dtype", "--log-level", "--log-format", "--max-num-queued-tokens", "--draft-model"):
+            for flag in ("--device", "--dtype", "--quantization", "--log-level", "--log-format", "--max-num-queued-tokens", "--draft-model"):
                 entry = re.search(re.escape(flag) + r"[ ,].*?(?=\n  -|\n\n)", shown, re.S).group(0)
                 self.assertIn("default", entry, command)
 

@@ -14,7 +14,7 @@ import rows  # noqa: E402
 
 def row(perplexity, exact, **more):
     made = {"model": "m", "kind": "Q4_0", "flags": "", "share_of_kind": 1.0, "tokens_scored": 9980, "perplexity": perplexity,
-            "perplexity_fp32": exact, "standard_error": 0.1, "device": "cpu (avx512, 2 threads)", **more}
+            "perplexity_fp32": exact, "standard_error": 0.1, "device": "cpu (avx512, 2 threads)", "commit": "C", **more}
     return {**made, "ratio": rows.ratio_of(made)}
 
 
@@ -33,10 +33,9 @@ class Table(unittest.TestCase):
         page = rows.page({"date": "D", "commit": "C", "machine": {"cpu": "P", "cores": 2, "instruction_sets": ["avx2"]},
                           "tokens": 10000, "context": 512, "texts": ["GPL-3"], "text_sha256": "0" * 64,
                           "rows": [row(10.05, 10.0), row(20.5, 20.0)]})
-        self.assertIn("| m | Q4_0 | 9,980 | 10.0000 | 10.0500 | 0.10 | 1.00500 | met |", page)
-        self.assertIn("| 1.02500 | missed |", page)
+        self.assertIn("| m | Q4_0 | 9,980 | 10.0000 | 10.0500 | 0.10 | 1.00500 | met | C |", page)
+        self.assertIn("| 1.02500 | missed | C |", page)
         self.assertIn("first 10,000 tokens of GPL-3", page)
-        self.assertIn("commit C", page)
 
     def test_help_is_there_and_needs_no_package(self):
         shown = subprocess.run([sys.executable, os.path.join(SOURCE, "bench", "accuracy", "run"), "--help"],

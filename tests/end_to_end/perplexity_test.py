@@ -105,7 +105,7 @@ class Perplexity(unittest.TestCase):
 
     def test_what_cannot_be_scored_is_refused_in_one_sentence(self):
         for flags, text, code, words in (
-                ([], "", 2, "0 tokens"), ([], "a", 2, "1 token,"), (["--context", "1"], "abc", 2, "--context"),
+                ([], "", 2, "the text is empty"), ([], "a", 2, "1 token,"), (["--context", "1"], "abc", 2, "--context"),
                 (["--context", "2000"], "abc", 2, "--context is 2000, but the model can hold"),
                 (["--file", "/nowhere/text"], None, 1, "/nowhere/text"), (["--max-tokens", "0"], "abc", 2, "--max-tokens"),
                 (["--output", "xml"], "abc", 2, "--output"),
@@ -114,6 +114,22 @@ class Perplexity(unittest.TestCase):
             self.assertEqual(finished.returncode, code, (flags, finished.stderr))
             self.assertIn(words, finished.stderr)
             self.assertEqual(len(finished.stderr.strip().splitlines()), 1, finished.stderr)
+
+    def test_a_text_that_is_not_utf8_is_refused_and_not_scored_as_another_text(self):
+        for content in ("naïve".encode("latin-1"), "naïve".encode("utf-16"), bytes(range(256))):
+            with tempfile.NamedTemporaryFile("wb", suffix=".txt") as file:
+                file.write(content * 5)
+                file.flush()
+                finished = run(made("rand"), "--file", file.name)
+            self.assertEqual((finished.returncode, finished.stdout), (2, ""), finished.stderr)
+            self.assertIn("not UTF-8", finished.stderr)
+
+    def test_quantization_of_a_file_that_is_quantised_already_says_that_nothing_was_rounded(self):
+        if real("smollm2-135m") is None:
+            self.skipTest("needs smollm2-135m in TANDEM_TEST_MODELS")
+        finished = run(real("smollm2-135m"), "--quantization", "int8", "--log-level", "info", "--max-tokens", "8",
+                       text=TEXT)
+        self.assertIn("nothing was rounded", finished.stderr)
 
     def test_quantization_reaches_every_command_and_a_draft_model(self):
         plain = measure(made("rand-wide"), *FP32)

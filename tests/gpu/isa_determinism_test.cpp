@@ -7,6 +7,7 @@
 #include <bit>
 #include <map>
 #include <memory>
+#include <ostream>
 #include <random>
 #include <string>
 #include <tuple>
@@ -31,6 +32,10 @@ struct made_case {
   model::tensor_kind kind;
   gpu::weight_quantization quantization;
 };
+
+std::ostream& operator<<(std::ostream& out, const made_case& which) {
+  return out << which.name;
+}
 
 constexpr std::int32_t kWide = limits::kPreciseBelowHidden;
 constexpr made_case kCases[] = {

@@ -25,6 +25,7 @@ struct amx_tiles {
   }
   /// Back to no tiles, so that the thread's state is small again and the core may sleep deeply.
   static void release() {
+    if (loaded().palette == 0) return;
     asm volatile("tilerelease" : : : "memory");
     loaded().palette = 0;
   }

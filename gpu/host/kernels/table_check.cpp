@@ -16,12 +16,6 @@
 namespace tandem::gpu::host {
 namespace {
 
-constexpr packed_format kInt8Formats[] = {
-    packed_format::nibble_half, packed_format::nibble_half_min, packed_format::nibble_super_min,
-    packed_format::byte_half,   packed_format::byte_half_min,   packed_format::byte_super_min,
-    packed_format::six_super16,
-};
-
 /// Numbers that are the same everywhere (Knuth's MMIX generator).
 class number_source {
  public:
@@ -201,8 +195,9 @@ double seconds_of(const kernel_table& kernels, packed_format format, const matmu
 }  // namespace
 
 std::optional<table_difference> first_difference(const kernel_table& trusted, const kernel_table& tried) {
-  for (const packed_format format : kInt8Formats) {
-    const auto index = static_cast<std::size_t>(format);
+  for (std::size_t index = 0; index < kPackedFormats; ++index) {
+    const auto format = static_cast<packed_format>(index);
+    if (layout_of(format).input != activation_kind::int8) continue;
     if (trusted.matmul[index] == tried.matmul[index]) continue;
     for (const std::int32_t terms : {1, 2}) {
       if (const auto rows = differing_rows(trusted, tried, format, terms)) return table_difference{format, *rows};

@@ -1,6 +1,6 @@
 #pragma once
-/// Whether one kernel_table computes what another does, and which of the two is faster on this machine. For kernels that
-/// no test of the project's own has run on the machine at hand.
+/// Whether one kernel_table computes what another does, and which of the two is faster on this machine. For kernels
+/// that no test of the project's own has run on the machine at hand.
 
 #include <cstdint>
 #include <optional>
@@ -16,9 +16,9 @@ struct table_difference {
   std::int32_t rows;
 };
 
-/// The first of a few small products in which `tried` is wrong: another bit than `trusted` for the int8 formats, for bf16
-/// further from double precision than its rounding allows. Formats for which both have the same function are passed
-/// over. Under a millisecond or two.
+/// The first of a few small products in which `tried` is wrong: another bit than `trusted` for the int8 formats, for
+/// bf16 further from double precision than its rounding allows. Formats for which both have the same function are
+/// passed over. Some tens of milliseconds, by the operations counted; not measured on a machine with AMX.
 std::optional<table_difference> first_difference(const kernel_table& trusted, const kernel_table& tried);
 
 std::string_view format_name(packed_format format);
@@ -29,7 +29,7 @@ struct product_seconds {
   double many_rows;  ///< 512
 };
 
-/// The best of a few runs; under a millisecond. `format`: an int8 one.
+/// The best of a few runs, about a millisecond each. `format`: an int8 one.
 product_seconds time_products(const kernel_table& kernels, packed_format format);
 
 /// Which of three kernels with the same bits serves a format: one for every row count (`vector`), one from 16 rows on,

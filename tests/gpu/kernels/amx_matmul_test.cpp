@@ -207,10 +207,10 @@ TEST_P(amx_matmul, runs_tile_instructions_from_the_promised_row_count_on) {
   const tile_lab lab(made, packing::native, made_inputs(64, 64, 67));
   const long before = trap_->count();
   lab.product(kernels(), from - 1, kTileOutputs);
-  EXPECT_EQ(trap_->count(), before + 1);  // the release
+  EXPECT_EQ(trap_->count(), before);  // no shapes were loaded, so none are released
   lab.product(kernels(), from, kTileOutputs);
   // Shapes, per group and block a weight tile, a sum cleared, an input tile, a product and a store, and the release.
-  EXPECT_EQ(trap_->count(), before + 1 + 2 + from / kTileRows * 2 * 5);
+  EXPECT_EQ(trap_->count(), before + 2 + from / kTileRows * 2 * 5);
 }
 
 TEST(amx_matrix, of_int8_formats_multiplies_to_the_bits_of_the_vector_kernels) {

@@ -55,7 +55,8 @@ TEST(weight_rounding, of_random_blocks_of_every_size_of_number_is_within_half_a_
 
 TEST(weight_rounding, of_whole_multiples_of_a_half_is_exact) {
   weights values;
-  for (std::size_t j = 0; j < values.size(); ++j) values[j] = 0.0625F * static_cast<float>(static_cast<int>(j * 8) - 121);
+  for (std::size_t j = 0; j < values.size(); ++j)
+    values[j] = 0.0625F * static_cast<float>(static_cast<int>(j * 8) - 121);
   values[0] = -127 * 0.0625F;
   const source_block block = round_block(values.data());
   EXPECT_EQ(model::half_to_float(block.scale), 0.0625F);
@@ -160,6 +161,17 @@ TEST(packed_matrix, of_int8_packing_mixes_rounded_and_quantised_parts) {
   EXPECT_EQ(packed({&quantised.weight, &full.weight}, packing::int8, isa::portable).wants(), activation_kind::int8);
   EXPECT_EQ(packed({&quantised.weight, &full.weight}, packing::int8_precise, isa::portable).wants(),
             activation_kind::int8_pair);
+}
+
+TEST(packed_matrix, of_int8_packing_refuses_weights_no_scale_can_hold_and_names_the_tensor) {
+  made_tensor made(tensor_kind::f32, 20, 64, 3);
+  const float large = 9e6F;
+  std::memcpy(made.bytes.data() + 4 * (17 * 64 + 5), &large, sizeof large);
+  const model::tensor* const parts[] = {&made.weight};
+  const auto packed = packed_matrix::pack(parts, packing::int8, isa::portable,
+                                          [](std::int64_t count, const auto& body) { body(0, count); });
+  ASSERT_FALSE(packed.has_value());
+  EXPECT_NE(packed.error().message.find(made.weight.name), std::string::npos) << packed.error().message;
 }
 
 }  // namespace
