@@ -20,8 +20,8 @@ using nlohmann::json;
 struct golden {
   const char* file;   ///< in tests/golden
   const char* model;  ///< in TANDEM_TEST_MODELS
-  /// What int8 keys and values may change, in multiples of what bf16 ones change from fp32. Chosen after measuring (1.7 for
-  /// SmolLM2, 5.5 and 6.7 for Qwen), to catch a mistake and not to call Qwen's loss good: see docs/decisions/0009.
+  /// What int8 keys and values may change, in multiples of what bf16 ones change from fp32. Chosen after measuring (1.7
+  /// for SmolLM2, 5.5 and 6.7 for Qwen), to catch a mistake and not to call Qwen's loss good: docs/decisions/0009.
   double int8_kv;
 };
 constexpr golden kSmollm2{"ref-smollm2.json", "smollm2-135m.gguf", 3.0};
