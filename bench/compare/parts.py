@@ -229,7 +229,7 @@ def tandem_modes(settings):
     def drafts(method, count):
         return {"speculative": {"method": method, "num_speculative_tokens": count, "adaptive": False}}
     modes = {"off": {"speculative": False}, "ngram": drafts("ngram", DRAFTS),
-             f"draft k={DRAFTS}": drafts("draft_model", DRAFTS)}
+             f"draft k={DRAFTS}": drafts("draft_model", DRAFTS), "adaptive": {"speculative": {"adaptive": True}}}
     return modes, {f"draft k={count}": drafts("draft_model", count) for count in settings.more_drafts}
 
 
@@ -238,7 +238,8 @@ def speculation_servers(run, path, draft):
     starts = {}
     for program in run.programs:
         if program.label == "tandem":
-            starts["tandem"] = lambda program=program: program.serve(path, 4, draft)
+            starts["tandem"] = lambda program=program: program.serve(
+                path, 4, draft, ["--speculative-config", '{"adaptive": true}'])
             continue
         count = str(DRAFTS)
         starts["off"] = lambda program=program: program.serve(path, 1)
@@ -277,7 +278,7 @@ def speculation_part(run):
                 for kind in CHATS:
                     if program.label == "tandem":
                         chat(run, program, servers["tandem"], kind, mode, extra)
-                    else:
+                    elif mode in servers:
                         chat(run, program, servers[mode], kind, mode, {})
 
 
