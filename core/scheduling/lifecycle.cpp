@@ -5,6 +5,7 @@
 #include "core/assert.hpp"
 #include "core/scheduling/commit.hpp"
 #include "core/scheduling/scheduler_impl.hpp"
+#include "core/speculation/source_kind.hpp"
 
 namespace tandem {
 
@@ -107,10 +108,15 @@ void scheduler::impl::retire(sequence& seq, finish_reason reason) {
 void scheduler::impl::release(sequence& seq) {
   const auto count = static_cast<std::int32_t>(seq.table.size());
   if (count == 0) return;
-  const step_id fence = seq.source(draft_method::draft_model).in_flight;
+  fenced_blocks held;
+  for (const draft_method method : options.drafters) {
+    const step_id under_way = seq.source(method).in_flight;
+    if (computes(method) && under_way != 0) held.until[index_of(method)] = under_way;
+  }
   std::vector<block_id> blocks = std::exchange(seq.table, {});
-  if (fence != 0) {
-    fenced.push_back({fence, std::move(blocks)});
+  if (held.waits()) {
+    held.blocks = std::move(blocks);
+    fenced.push_back(std::move(held));
     return;
   }
   if (!out.release) out.release.emplace(release_blocks{pool_gen, {}});
@@ -118,9 +124,10 @@ void scheduler::impl::release(sequence& seq) {
   lease.note_released(count);
 }
 
-void scheduler::impl::release_fenced(step_id draft_step_done) {
+void scheduler::impl::release_fenced(draft_method method, step_id step_done) {
   for (fenced_blocks& held : fenced) {
-    if (held.until_draft_step > draft_step_done) continue;
+    if (held.until[index_of(method)] <= step_done) held.until[index_of(method)] = 0;
+    if (held.waits()) continue;
     if (!out.release) out.release.emplace(release_blocks{pool_gen, {}});
     out.release->blocks.insert(out.release->blocks.end(), held.blocks.begin(), held.blocks.end());
     lease.note_released(static_cast<std::int32_t>(held.blocks.size()));

@@ -29,9 +29,9 @@ double adaptive_policy::probe_seconds(const draft_question& asked, const step_ba
                                       std::int32_t drafts) const {
   const double rows = costs_.step_seconds(base.rows + drafts) - costs_.step_seconds(base.rows);
   const double wider = std::max(rows, drafts * base.least_row_seconds);
-  if (option.method != draft_method::draft_model) return wider + costs_.asking_seconds(option.method);
-  return wider + costs_.forward_seconds(std::max(1, asked.unseen[index_of(option.method)])) +
-         (drafts - 1) * costs_.forward_seconds(1);
+  if (!computes(option.method)) return wider + costs_.asking_seconds(option.method);
+  return wider + costs_.forward_seconds(option.method, std::max(1, asked.unseen[index_of(option.method)])) +
+         (drafts - 1) * costs_.forward_seconds(option.method, 1);
 }
 
 /// At most one sequence a step drafts although it is not expected to pay: the one for which the source was idle longest
@@ -50,7 +50,7 @@ void adaptive_policy::probe(const step_question& question, const step_base& base
       if (!option || choices[i].method == method) continue;
       const std::int32_t idle = asked.acceptance->by_method[index_of(method)].steps_unasked;
       if (idle <= longest) continue;
-      const std::int32_t usual = method == draft_method::draft_model ? kProbeModelDrafts : kProbeMatchDrafts;
+      const std::int32_t usual = computes(method) ? kProbeModelDrafts : kProbeMatchDrafts;
       const std::int32_t drafts = std::min(usual, option->most);
       const double forgone = choices[i].k > 0 ? plan.found.gain[i] / plan.found.tokens_per_second() : 0;
       const double seconds = forgone + probe_seconds(asked, base, *option, drafts);

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 
+#include "core/speculation/source_kind.hpp"
+
 namespace tandem {
 namespace {
 
-constexpr double kPriorDraftShare = 0.3;         // a draft model's forward, of the target's
+constexpr double kPriorDraftShare = 0.3;  // a draft model's forward, of the target's
+constexpr double kPriorHeadShare = 0.05;
 constexpr std::int32_t kTellingPrefillRows = 8;  // fewer say little about what a prompt's row costs
 constexpr double kPrefillRate = 0.2;
 constexpr double kAskingRate = 0.1;
@@ -34,14 +37,22 @@ void cost_model::observe(const step_seen& step) {
   usual += kAskingRate * (taken - usual);
 }
 
-double cost_model::forward_seconds(double rows) const {
-  if (draft_.has_seen_anything()) return draft_.seconds(rows);
-  return kPriorDraftShare * target_.seconds(rows);
+per_method<row_time_curve> cost_model::curves() {
+  const row_time_curve fresh{kPriorStepSeconds, kPriorRowShare};
+  per_method<row_time_curve> all{fresh, fresh, fresh, fresh, fresh, fresh, fresh};
+  return all;
+}
+
+double cost_model::forward_seconds(draft_method method, double rows) const {
+  const row_time_curve& curve = forwards_[index_of(method)];
+  if (curve.has_seen_anything()) return curve.seconds(rows);
+  const double share = kind_of(method) == source_kind::head ? kPriorHeadShare : kPriorDraftShare;
+  return share * target_.seconds(rows);
 }
 
 double cost_model::drafts_seconds(const drafts_seen& drafts) const {
-  double sum = forward_seconds(drafts.first_rows);
-  for (const std::int32_t sequences : drafts.sequences_at) sum += forward_seconds(sequences);
+  double sum = forward_seconds(drafts.method, drafts.first_rows);
+  for (const std::int32_t sequences : drafts.sequences_at) sum += forward_seconds(drafts.method, sequences);
   return sum;
 }
 
@@ -54,9 +65,11 @@ void cost_model::observe(const drafts_seen& drafts) {
     std::int32_t rows;
     double seconds;
   };
-  std::vector<forward> forwards{{drafts.first_rows, forward_seconds(drafts.first_rows)}};
-  for (const std::int32_t sequences : drafts.sequences_at) forwards.push_back({sequences, forward_seconds(sequences)});
-  for (const forward& each : forwards) draft_.observe(each.rows, each.seconds * surprise);
+  std::vector<forward> forwards{{drafts.first_rows, forward_seconds(drafts.method, drafts.first_rows)}};
+  for (const std::int32_t sequences : drafts.sequences_at)
+    forwards.push_back({sequences, forward_seconds(drafts.method, sequences)});
+  row_time_curve& curve = forwards_[index_of(drafts.method)];
+  for (const forward& each : forwards) curve.observe(each.rows, each.seconds * surprise);
 }
 
 }  // namespace tandem

@@ -208,7 +208,7 @@ TEST(openai_requests, speculation_is_chosen_per_request) {
   EXPECT_FALSE(completion(R"("speculative":{"num_speculative_tokens":9})"));
   EXPECT_FALSE(completion(R"("speculative":"ngram")"));
   auto no_draft = facts();
-  no_draft.drafters = {true, true, false};
+  no_draft.drafters = {true, true};
   const auto refused = parse_completion(R"({"prompt":"p","speculative":{"method":"draft_model"}})", {}, no_draft);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, error_code::invalid_argument);
