@@ -126,10 +126,10 @@ result<void> apply_entry(const std::string& key, const json& value, speculation_
 
 result<std::optional<draft_method>> parse_method(const std::string& name) {
   if (name == "auto") return std::optional<draft_method>{};
-  if (const auto method = draft_method_named(name)) return method;
-  if (name == "suffix" || name == "medusa" || name == "eagle")
+  if (name == "suffix" || name == "medusa" || name == "eagle" || name == "custom")
     return refuse(error_code::unsupported,
                   "the method \"" + name + "\" is not offered yet; use \"ngram\" or \"draft_model\".");
+  if (const auto method = draft_method_named(name)) return method;
   return refuse(error_code::invalid_argument,
                 "there is no method \"" + name + "\"; use \"none\", \"auto\", \"ngram\" or \"draft_model\".");
 }
