@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kSourceMemory = 0.99;    // per proposal: about the last hundred of a class
 constexpr double kSequenceMemory = 0.85;  // about the last seven
-constexpr double kClassPriorTrials = 8;
+constexpr double kClassPriorTrials = 16;
 constexpr double kPlacePriorTrials = 6;
 constexpr double kSequencePriorTrials = 5;
 constexpr double kOfferPriorAnswers = 3;
@@ -20,7 +20,7 @@ constexpr double kMost = 0.99;
 // What is believed before anything was seen; a long repetition is rarely chance.
 constexpr std::array<double, kEvidenceClasses> kMatchPrior{0, 0.35, 0.5, 0.65, 0.8, 0.9};
 constexpr evidence_shares kMatchOffers{0.6, 0.2, 0.08, 0.05, 0.04, 0.03};
-constexpr double kOtherPrior = 0.65;
+constexpr double kOtherPrior = 0.8;
 constexpr evidence_shares kCustomOffers{0.5, 0.5};
 constexpr evidence_shares kAlwaysOffers{0, 1};
 
@@ -115,6 +115,7 @@ void acceptance_statistics::observe(const proposal_seen& seen) {
     sequence_record& record = seen.acceptance->by_method[static_cast<std::size_t>(seen.method)];
     for (double& count : record.offers) count *= kSequenceMemory;
     record.offers[evidence] += 1;
+    record.failures = seen.accepted > 0 ? 0 : std::min(record.failures + 1, 1 << 10);
     if (tried > 0) {
       record.tried = kSequenceMemory * record.tried + static_cast<double>(tried);
       record.accepted = kSequenceMemory * record.accepted + static_cast<double>(accepted);

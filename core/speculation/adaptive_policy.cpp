@@ -90,17 +90,43 @@ adaptive_policy::outlook adaptive_policy::outlook_of(const draft_question& asked
     return out;
   }
   if (!asked.decoding) {
-    out.fixed.emplace();
+    out.fixed = start_of(asked, question);
     return out;
   }
-  const std::int32_t most = asked.wanted != nullptr ? asked.wanted->k.value_or(settings_.k) : settings_.k;
   for (const draft_method method : kDraftSources) {
-    if (!question.available[index_of(method)]) continue;
-    const bool named = asked.wanted != nullptr && asked.wanted->method.has_value();
-    const bool allowed = named ? *asked.wanted->method == method : settings_.any_method || settings_.method == method;
-    if (allowed) out.options[index_of(method)] = option_of(asked, method, most);
+    if (!question.available[index_of(method)] || !allows(asked, method)) continue;
+    out.options[index_of(method)] = option_of(asked, method, most_for(asked));
   }
   return out;
+}
+
+std::int32_t adaptive_policy::most_for(const draft_question& asked) const {
+  return asked.wanted != nullptr ? asked.wanted->k.value_or(settings_.k) : settings_.k;
+}
+
+bool adaptive_policy::allows(const draft_question& asked, draft_method method) const {
+  const bool named = asked.wanted != nullptr && asked.wanted->method.has_value();
+  return named ? *asked.wanted->method == method : settings_.any_method || settings_.method == method;
+}
+
+/// While a prompt is computed, whether a draft model takes it in as well: when what it is expected to save over the
+/// answer is more than that costs.
+draft_choice adaptive_policy::start_of(const draft_question& asked, const step_question& question) const {
+  constexpr draft_method kModel = draft_method::draft_model;
+  const std::int32_t most = std::min(most_for(asked), asked.tokens_left - 1);
+  if (!question.available[index_of(kModel)] || !allows(asked, kModel) || most <= 0) return {};
+  if (!costs_.knows_steps()) return {kModel, 0};
+  draft_option option{.method = kModel, .most = most, .offers = statistics_[index_of(kModel)].offers(nullptr)};
+  option.accepted[kNoOpinion] = statistics_[index_of(kModel)].expect(nullptr, kNoOpinion);
+  const auto sequences = static_cast<double>(question.sequences.size());
+  const step_base base{.tokens = sequences, .rows = sequences, .most_rows = question.row_budget};
+  const std::vector<const draft_option*> all(question.sequences.size(), &option);
+  const double drafted = search_drafts(costs_, base, all).tokens_per_second();
+  const double plain = sequences / costs_.step_seconds(sequences);
+  const std::int32_t hoped_for = std::min(asked.tokens_left, kHopedForTokens);
+  const double saved = hoped_for * (sequences / plain - sequences / drafted);
+  return saved > costs_.forward_seconds(kModel, asked.unseen[index_of(kModel)]) ? draft_choice{kModel, 0}
+                                                                                : draft_choice{};
 }
 
 step_base adaptive_policy::base_of(const step_question& question, const std::vector<outlook>& outlooks) const {

@@ -34,6 +34,9 @@ class adaptive_policy final : public speculation_policy {
   };
 
   outlook outlook_of(const draft_question& asked, const step_question& question, std::int32_t decoding) const;
+  draft_choice start_of(const draft_question& asked, const step_question& question) const;
+  std::int32_t most_for(const draft_question& asked) const;
+  bool allows(const draft_question& asked, draft_method method) const;
   std::optional<draft_option> option_of(const draft_question& asked, draft_method method, std::int32_t most) const;
   step_base base_of(const step_question& question, const std::vector<outlook>& outlooks) const;
   step_plan best_plan(const step_base& base, const std::vector<outlook>& outlooks) const;

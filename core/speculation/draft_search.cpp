@@ -10,7 +10,7 @@ namespace tandem {
 namespace {
 
 constexpr double kLeastGain = 0.02;  // a draft less likely than that pays nowhere
-constexpr double kRareOffer = 0.01;  // evidence less likely than that is not planned for: rows are held for the most
+constexpr double kRareOffer = 1e-9;
 constexpr double kDoubtOfRows =
     1.06;  // what is measured with noise is chosen where it looks cheap: rows cost a bit more
 constexpr double kRounding = 1e-9;
@@ -153,7 +153,7 @@ class search {
     if (!computes(option.method)) return verified + (asked_ ? 0 : costs_.asking_seconds(option.method));
     const double rows = forward_rows_[static_cast<std::size_t>(draft.place)];
     const double forward = forward_seconds(rows + joining_rows(draft)) - forward_seconds(std::max(1.0, rows));
-    return verified + forward + (draft.place == 0 ? option.once_seconds : 0);
+    return verified + std::max(0.0, forward) + (draft.place == 0 ? option.once_seconds : 0);
   }
 
   const cost_model& costs_;
