@@ -23,6 +23,9 @@ inline constexpr std::int32_t kMinPrefillShareDivisor = 4;   // prefill gets at 
 inline constexpr std::int32_t kMaxDraftTokens = 16;          // k of one sequence and step
 inline constexpr std::int32_t kMaxNgram = 16;                // upper bound of prompt_lookup_max
 inline constexpr std::int32_t kMaxMatchTokens = 32;          // a repetition is measured up to this length
+inline constexpr std::int32_t kMaxSuffixContext = 32;        // tokens before one that statistics of outputs look at
+inline constexpr std::int32_t kDefaultSuffixMebibytes = 32;  // of statistics of outputs, all salts together
+inline constexpr std::int32_t kMaxSuffixMebibytes = 4096;    // upper bound of suffix_memory_mib
 
 // --- core: sampling and stopping --------------------------------------------------------------------------------
 inline constexpr std::size_t kMaxStopStrings = 64;
