@@ -53,13 +53,14 @@ TEST(Scheduler, AnswersOnePromptOfEveryLengthAroundBlockBoundaries) {
 }
 
 TEST(Scheduler, GivesTheSameAnswerForAnyBudgetMethodAndOrderOfMessages) {
-  const draft_method methods[] = {draft_method::none, draft_method::ngram, draft_method::draft_model};
+  const draft_method methods[] = {draft_method::none, draft_method::ngram, draft_method::draft_model,
+                                  draft_method::suffix};
   for (std::uint64_t seed = 0; seed < 150; ++seed) {
     std::mt19937_64 random(seed);
     engine_options options;
     const std::int32_t budgets[] = {1, 2, 3, 4, 5, 7, 16, 32, 64};
     options.max_num_batched_tokens = budgets[seed % 9];
-    options.method = methods[seed % 3];
+    options.method = methods[seed % 4];
     options.k = options.method == draft_method::none ? 0 : static_cast<std::int32_t>(1 + random() % 8);
     options.adaptive = seed % 7 < 2;
     options.draft_wrong_every = random() % 4;
@@ -138,6 +139,7 @@ TEST(Scheduler, A15_SurvivesCancelsKillsAndExpiryUnderPressure) {
       // Both sources in one step: blocks must wait for the one that writes them.
       if (i % 3 == 0) wanted.speculation.method = draft_method::ngram;
       if (i % 3 == 1) wanted.speculation.method = draft_method::draft_model;
+      if (i % 5 == 4) wanted.speculation.method = draft_method::suffix;
       ids.push_back(engine.submit(wanted));
       jobs[ids.back()] = wanted;
       for (std::uint64_t n = random() % 30; n > 0; --n) engine.deliver_one();
@@ -147,6 +149,7 @@ TEST(Scheduler, A15_SurvivesCancelsKillsAndExpiryUnderPressure) {
         cancelled.insert(victim);
       }
       if (random() % 8 == 0) engine.kill_drafter(options.method);
+      if (random() % 16 == 0) engine.kill_drafter(draft_method::suffix);
       if (random() % 12 == 0) engine.kill_allocator();
     }
     engine.run_until_idle();
