@@ -111,6 +111,7 @@ inline constexpr std::size_t kEncoderThreads = 1;
 inline constexpr std::size_t kMaxQueuedEncodes = 8192;
 inline constexpr std::size_t kSmallTextBytes = 256u << 10;        // encoded in any case: its refusal names its tokens
 inline constexpr std::size_t kMaxQueuedEncodeBytes = 256u << 20; // of prompts that wait to be encoded
+inline constexpr std::size_t kMaxQueuedDraftCalls = 2;           // work items for a program's own draft source
 inline constexpr std::chrono::milliseconds kTick{20};            // deadlines are checked this often
 inline constexpr std::chrono::seconds kStuckDevice{30};          // /health turns 503 when no step ends for this long
 inline constexpr int kMaxActorRestarts = 1000;
