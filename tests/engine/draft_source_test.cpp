@@ -112,6 +112,24 @@ TEST_F(draft_sources, a_source_that_knows_the_answer_saves_steps_and_is_counted)
   EXPECT_EQ(counted(metrics, "tandem:draft_source_faults_total", ""), 0);
 }
 
+TEST_F(draft_sources, a_source_of_text_drafts_in_every_step_also_after_accepted_drafts) {
+  Options options = options_of("cycle.gguf");
+  options.speculative_config = R"({"suffix": true})";
+  Engine engine(options);
+  // CYCLE goes round in 256 steps; its prompt is one round and a half.
+  Request request = question();
+  request.prompt_token_ids.clear();
+  for (int i = 0; i < 400; ++i) request.prompt_token_ids.push_back(i % 256);
+  ask(engine, request, "none");  // teaches suffix
+  for (const char* method : {"ngram", "suffix"}) {
+    for (const std::int32_t k : {1, 3, 7}) {
+      const Choice drafted = ask(engine, request, method, k);
+      EXPECT_EQ(drafted.usage.accepted_tokens, drafted.usage.draft_tokens);
+      EXPECT_EQ(drafted.usage.steps, 1 + (kLength - 1 + k) / (k + 1)) << method << ", k = " << k;
+    }
+  }
+}
+
 TEST_F(draft_sources, questions_say_where_each_sequence_stands) {
   std::mutex mutex;
   std::map<std::uint64_t, ids> known;
