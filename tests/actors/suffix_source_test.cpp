@@ -92,8 +92,8 @@ TEST(suffix_source, says_how_sure_it_is_and_keeps_to_what_is_allowed_for_that) {
   outputs_closed closed;
   closed.entries.push_back({.salt = 0, .tokens = counting(100, 60), .unlearned = 59});
   source.learn(closed);
-  EXPECT_EQ(offered(source, counting(100, 33)).evidence, 5);  // 32 tokens seen before
-  EXPECT_EQ(offered(source, {7, 8, 9, 110, 111}).evidence, 2);    // two tokens, once: 1/2
+  EXPECT_EQ(offered(source, counting(100, 33)).evidence, 5);    // 32 tokens seen before
+  EXPECT_EQ(offered(source, {7, 8, 9, 110, 111}).evidence, 2);  // two tokens, once: 1/2
   EXPECT_EQ(offered(source, {7, 8, 9, 10, 11}).evidence, kNothingOffered);
   proposal wanted{.slot = 3, .incarnation = 1, .new_tokens = counting(100, 33), .k = 6, .ticket_row = 0};
   wanted.most = same_for_all(6);
