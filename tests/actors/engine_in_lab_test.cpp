@@ -58,6 +58,8 @@ void expect_rest_and_probe(actor_lab& lab) {
 lab_options with(draft_method method, std::int32_t k) {
   auto options = small_lab();
   options.engine.speculation = {method, k, std::nullopt};
+  options.engine.suffix_drafter = method == draft_method::suffix;
+  options.engine.suffix_mebibytes = 1;
   return options;
 }
 
