@@ -40,7 +40,8 @@ struct DraftRequest {
 };
 
 /// Your own source of drafts as an actor, local or remote: answers with at most k ids. The rules of
-/// tandem/draft_source.hpp hold; an error, or an actor that is gone, counts as an exception.
+/// tandem/draft_source.hpp hold; an error, or an actor that is gone, counts as an exception. The engine keeps the handle
+/// until it ends: an actor that keeps the engine's in turn must be told to end.
 using DraftSourceActor = caf::typed_actor<caf::replies_to<propose_atom, DraftRequest>::with<std::vector<std::int32_t>>>;
 
 /// Loads the model on the calling thread (seconds) and spawns the engine's actors in `system`. Throws Error.
