@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "config/limits.hpp"
 #include "core/assert.hpp"
 #include "core/scheduling/commit.hpp"
 #include "core/scheduling/scheduler_impl.hpp"
@@ -48,12 +49,28 @@ void scheduler::impl::run(sequence& seq) {
   seq.slot = free_slots.back();
   free_slots.pop_back();
   seq.slot_gen = ++slot_gens[static_cast<std::size_t>(seq.slot)];
+  seq.length_at_start = seq.length();
   running.emplace(seq.rank, &seq);
+}
+
+/// What the slot's life added to the sequence and the source that learns from outputs was not told in proposals: each
+/// token of an output is learned once, whoever drafted it and however often the sequence was preempted.
+void scheduler::impl::tell_output(const sequence& seq) {
+  const auto learns = [](draft_method method) { return method == draft_method::suffix; };
+  if (std::none_of(options.drafters.begin(), options.drafters.end(), learns)) return;
+  const std::int32_t told = seq.sources[static_cast<std::size_t>(draft_method::suffix)].told;
+  const std::int32_t from = std::max(seq.length_at_start, told);
+  if (from >= seq.length()) return;
+  const std::int32_t context = std::min(from, limits::kMaxSuffixContext);
+  if (!out.outputs) out.outputs.emplace();
+  out.outputs->entries.push_back(
+      {seq.salt, {seq.known.begin() + (from - context), seq.known.end()}, seq.length() - from});
 }
 
 /// Gives back slot and blocks; the sequence's tokens stay.
 void scheduler::impl::stop_running(sequence& seq) {
   TANDEM_ASSERT(seq.at == sequence::stage::running && !seq.in_step);
+  tell_output(seq);
   release(seq);
   running.erase({seq.rank, &seq});
   if (seq.opened) closed.target.push_back(seq.slot);

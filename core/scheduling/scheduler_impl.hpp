@@ -43,6 +43,7 @@ struct scheduler::impl {
   void end_now(sequence& seq, finish end);
   void end_soon(sequence& seq, finish_reason reason);
   void retire(sequence& seq, finish_reason reason);
+  void tell_output(const sequence& seq);
   void release(sequence& seq);
   void release_fenced(draft_method method, step_id step_done);
   void publish(sequence& seq);
