@@ -67,6 +67,8 @@ inline constexpr std::uint32_t kMaxTensorAlignment = 1 << 16;    // bytes
 inline constexpr std::size_t kMaxConfigJsonBytes = 16u << 20;    // config.json and its like
 inline constexpr std::size_t kMaxShardIndexBytes = 64u << 20;    // model.safetensors.index.json
 inline constexpr std::size_t kMaxShards = 4096;
+inline constexpr std::int32_t kMaxMedusaHeads = 64;              // of one checkpoint
+inline constexpr std::int32_t kMaxMedusaLayers = 64;             // blocks of one head
 
 // --- config, engine and app -------------------------------------------------------------------------------------
 inline constexpr std::int32_t kDefaultDraftTokens = 5;           // default of --num-speculative-tokens

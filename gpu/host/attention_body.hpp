@@ -65,6 +65,7 @@ template <class Element>
 void attend_partition(const attention_task& task, query_tile& tile, std::int32_t begin) {
   const std::int32_t end = begin + seen(tile, tile.count - 1, begin);
   score_partition<Element>(task, tile, begin, end);
+  if (begin == 0 && task.unseen_positions > 0) hide(tile, task.unseen_positions);
   if constexpr (kScaled<Element>) gather_value_scales(task, tile, begin, end);
   for (std::int32_t q = 0; q < tile.count; ++q)
     if (seen(tile, q, begin) > 0) exponentiate<Element>(tile, q, seen(tile, q, begin));
