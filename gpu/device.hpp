@@ -51,7 +51,7 @@ struct device_info {
   std::int32_t max_steps_in_flight = 1;
   std::int32_t draft_context_limit = 0;  ///< positions the draft model can hold; 0 = no draft model
   std::int32_t vocabulary_size = 0;      ///< rows of the target's output
-  bool draft_heads = false;              ///< it holds some
+  draft_method head_method = draft_method::none;  ///< of the draft heads it holds; none: it holds none
 };
 
 class device {

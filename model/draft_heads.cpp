@@ -142,6 +142,18 @@ void take_ids(head_files& files, const integer_array& from, bool differences, he
 
 }  // namespace
 
+std::string_view name_of(head_kind kind) {
+  switch (kind) {
+    case head_kind::medusa:
+      return "Medusa";
+    case head_kind::eagle:
+      return "EAGLE";
+    case head_kind::eagle3:
+      return "EAGLE-3";
+  }
+  return "";
+}
+
 const integer_array* head_files::find_integers(std::string_view name) const {
   const auto found =
       std::find_if(integers.begin(), integers.end(), [name](const integer_array& each) { return each.name == name; });

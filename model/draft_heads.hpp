@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "core/ids.hpp"
@@ -21,6 +22,9 @@ enum class head_kind : std::uint8_t {
   eagle,   ///< EAGLE-1 and EAGLE-2: features are the target's last hidden state, after its final norm
   eagle3,  ///< features are three hidden states of the target on their way
 };
+
+/// As users read it.
+std::string_view name_of(head_kind kind);
 
 /// x + silu(weight · x + bias).
 struct medusa_block {

@@ -29,7 +29,10 @@ request_facts facts_of(const runtime& engine, const server_options& options) {
   facts.vocabulary = engine.device().vocabulary_size > 0 ? engine.device().vocabulary_size : engine.tokenizer().size();
   facts.max_model_len = chosen.max_model_len;
   facts.max_draft_tokens = chosen.max_draft_tokens;
-  facts.drafters = {true, chosen.ngram_drafter, engine.device().draft_context_limit > 0};
+  facts.drafters[index_of(draft_method::none)] = true;
+  facts.drafters[index_of(draft_method::ngram)] = chosen.ngram_drafter;
+  facts.drafters[index_of(draft_method::draft_model)] = engine.device().draft_context_limit > 0;
+  if (engine.device().head_method != draft_method::none) facts.drafters[index_of(engine.device().head_method)] = true;
   facts.has_chat_template = engine.has_chat_template();
   return facts;
 }

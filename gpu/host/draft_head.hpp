@@ -48,6 +48,7 @@ class draft_head {
   /// Fills the runs that it knows the last row of; others stay empty. Stops early when `wanted` says so.
   virtual void draft(std::span<head_run> runs, const std::function<bool()>& wanted) = 0;
 
+  virtual draft_method method() const = 0;
   virtual std::uint64_t weight_bytes() const = 0;
   virtual std::uint64_t kept_bytes() const = 0;  ///< KV pages and features
 };

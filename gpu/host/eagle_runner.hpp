@@ -29,6 +29,7 @@ class eagle_runner final : public draft_head {
 
   void take_in(std::span<const committed_rows> rows) override;
   void draft(std::span<head_run> runs, const std::function<bool()>& wanted) override;
+  draft_method method() const override { return draft_method::eagle; }
   std::uint64_t weight_bytes() const override { return heads_.bytes(); }
   std::uint64_t kept_bytes() const override;
 

@@ -213,7 +213,7 @@ void describe_device(host_core& core, const settled_options& options) {
   info.kv_bytes = pages(*core.target) + (core.draft ? pages(*core.draft) : 0) + (core.head ? core.head->kept_bytes() : 0);
   info.draft_context_limit = core.draft ? core.draft->limits().max_positions : 0;
   info.vocabulary_size = core.target->shape().vocabulary_size;
-  info.draft_heads = core.head != nullptr;
+  if (core.head) info.head_method = core.head->method();
 }
 
 result<std::unique_ptr<draft_head>> make_head(packed_heads heads, host_core& core, const settled_options& options) {

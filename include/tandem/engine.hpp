@@ -45,6 +45,7 @@ struct Options {
   std::uint64_t kv_cache_memory_bytes = 0;    ///< 0: min(4 GiB, 40 % of what is free)
   bool enable_prefix_caching = true;
   std::string draft_model;                      ///< a small model with the same tokens that proposes; "" = none
+  std::string draft_heads;                      ///< a folder with Medusa or EAGLE heads for the model; "" = none
   std::string speculative_config;               ///< one JSON object, as --speculative-config; "" = nothing
   std::uint64_t seed = 0;                       ///< from which requests without a seed get theirs
   std::function<void(const std::string&)> log;  ///< lines about loading; may be empty
@@ -70,7 +71,7 @@ struct SamplingParams {
   std::int32_t n = 1;          ///< answers to the same prompt
   std::int32_t logprobs = -1;  ///< alternatives per token; -1: none
   std::vector<std::pair<std::int32_t, float>> logit_bias;
-  std::string speculative_method;            ///< "" the engine's | none | ngram | draft_model
+  std::string speculative_method;            ///< "" the engine's | none | ngram | draft_model | medusa | eagle
   std::int32_t num_speculative_tokens = -1;  ///< -1: the engine's
 };
 
