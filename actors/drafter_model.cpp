@@ -20,8 +20,7 @@ drafter_actor::behavior_type run(drafter_actor::stateful_pointer<drafter_model_s
                                  const std::shared_ptr<gpu::device>& device, draft_method method,
                                  const scheduler_actor& scheduler) {
   self->state.device = device;
-  self->state.stream =
-      kind_of(method) == source_kind::head ? device->open_head_stream() : device->open_draft_stream();
+  self->state.stream = kind_of(method) == source_kind::head ? device->open_head_stream() : device->open_draft_stream();
   TANDEM_ASSERT(self->state.stream);
   self->state.scheduler = scheduler;
   return {
@@ -29,8 +28,7 @@ drafter_actor::behavior_type run(drafter_actor::stateful_pointer<drafter_model_s
         self->state.stream->launch(message.work, [scheduler = self->state.scheduler, method](draft_outcome outcome) {
           // As urgent as step_finished, or the next step would be planned before its source is free again.
           caf::anon_send<caf::message_priority::high>(
-              scheduler,
-              draft_finished{method, std::make_shared<const draft_outcome>(std::move(outcome))});
+              scheduler, draft_finished{method, std::make_shared<const draft_outcome>(std::move(outcome))});
         });
       },
   };

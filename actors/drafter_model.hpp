@@ -1,6 +1,6 @@
 #pragma once
-/// The actor that owns the stream of a draft model or of draft heads. The stream fills and seals the tickets; its thread answers the
-/// scheduler.
+/// The actor that owns the stream of a draft model or of draft heads. The stream fills and seals the tickets; its
+/// thread answers the scheduler.
 
 #include <memory>
 

@@ -133,7 +133,8 @@ result<std::optional<draft_method>> parse_method(const std::string& name) {
                                                "\"draft_model\", \"medusa\" or \"eagle\".");
   if (const auto method = draft_method_named(name)) return method;
   return refuse(error_code::invalid_argument,
-                "there is no method \"" + name + "\"; use \"none\", \"auto\", \"ngram\", \"draft_model\", \"medusa\" or \"eagle\".");
+                "there is no method \"" + name +
+                    "\"; use \"none\", \"auto\", \"ngram\", \"draft_model\", \"medusa\" or \"eagle\".");
 }
 
 result<void> apply_speculative_config(std::string_view text, speculation_options& target) {
@@ -147,7 +148,8 @@ result<void> apply_speculative_config(std::string_view text, speculation_options
   }
   // vLLM's way to name heads: "model" is their folder when the method says so.
   const bool heads = target.method && kind_of(*target.method) == source_kind::head;
-  if (heads && object.value("model", json()).is_string()) target.draft_heads = std::exchange(target.draft_model, before.draft_model);
+  if (heads && object.value("model", json()).is_string())
+    target.draft_heads = std::exchange(target.draft_model, before.draft_model);
   if (target.prompt_lookup_min > target.prompt_lookup_max)
     return refuse(error_code::invalid_argument, "prompt_lookup_min must not be above prompt_lookup_max.");
   return {};

@@ -32,8 +32,8 @@ class target_stream {
   virtual void launch(std::shared_ptr<const step_work> work, step_completion done) = 0;
 };
 
-/// The stream of a draft model or of draft heads. Owned by its drafter. KV and slots survive the drafter that opened the stream: a new
-/// stream on the same device continues where the old one stopped.
+/// The stream of a draft model or of draft heads. Owned by its drafter. KV and slots survive the drafter that opened
+/// the stream: a new stream on the same device continues where the old one stopped.
 class draft_stream {
  public:
   virtual ~draft_stream() = default;
@@ -49,8 +49,8 @@ struct device_info {
   std::uint64_t weight_bytes = 0;
   std::uint64_t kv_bytes = 0;
   std::int32_t max_steps_in_flight = 1;
-  std::int32_t draft_context_limit = 0;  ///< positions the draft model can hold; 0 = no draft model
-  std::int32_t vocabulary_size = 0;      ///< rows of the target's output
+  std::int32_t draft_context_limit = 0;           ///< positions the draft model can hold; 0 = no draft model
+  std::int32_t vocabulary_size = 0;               ///< rows of the target's output
   draft_method head_method = draft_method::none;  ///< of the draft heads it holds; none: it holds none
 };
 

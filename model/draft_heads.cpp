@@ -11,7 +11,6 @@
 #include "model/folder_file.hpp"
 #include "model/head_files.hpp"
 #include "model/printable.hpp"
-#include "model/safetensors_shards.hpp"
 
 namespace tandem::model {
 namespace {
@@ -65,7 +64,8 @@ bool names_eagle3(text::json_field architectures) {
 }
 
 bool has_tensor_of(const std::vector<tensor>& tensors, std::string_view start) {
-  return std::any_of(tensors.begin(), tensors.end(), [start](const tensor& each) { return each.name.starts_with(start); });
+  return std::any_of(tensors.begin(), tensors.end(),
+                     [start](const tensor& each) { return each.name.starts_with(start); });
 }
 
 /// Absent: nothing that is known.
@@ -175,6 +175,14 @@ void read_target_ids(head_files& files, head_description& head) {
   files.must_equal("vocabulary", head.draft_vocabulary, files.target.vocabulary_size);
 }
 
+result<std::shared_ptr<const draft_heads>> parse_draft_heads(std::string_view config, const std::string& source,
+                                                             safetensors_weights weights, const description& target) {
+  text::json_document document;
+  const auto root = document.parse(config, source);
+  if (!root) return tl::unexpected(root.error());
+  return read_heads(*root, source, std::move(weights), target);
+}
+
 result<std::shared_ptr<const draft_heads>> open_draft_heads(const std::filesystem::path& folder,
                                                             const description& target) {
   std::error_code ignored;
@@ -188,13 +196,11 @@ result<std::shared_ptr<const draft_heads>> open_draft_heads(const std::filesyste
   const auto config = open_folder_file(folder, "config.json", limits::kMaxConfigJsonBytes);
   if (!config) return tl::unexpected(config.error());
   const std::string source = (folder / "config.json").string();
-  const auto bytes = (*config)->bytes();
-  text::json_document document;
-  const auto root = document.parse({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, source);
-  if (!root) return tl::unexpected(root.error());
   auto weights = open_weights(folder);
   if (!weights) return tl::unexpected(weights.error());
-  return read_heads(*root, source, std::move(*weights), target);
+  const auto bytes = (*config)->bytes();
+  return parse_draft_heads({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, source, std::move(*weights),
+                           target);
 }
 
 }  // namespace tandem::model

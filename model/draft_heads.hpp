@@ -1,9 +1,9 @@
 #pragma once
 /// Draft heads: small trained parts that guess tokens from a target model's hidden states.
 ///
-/// medusa (Cai et al. 2024): head i guesses the token i + 2 places behind a row from that row's last hidden state alone.
-/// eagle (Li et al. 2024, 2025): one transformer layer over (token, the target's features of the row before it), which
-/// feeds itself with its own output for further tokens.
+/// medusa (Cai et al. 2024): head i guesses the token i + 2 places behind a row from that row's last hidden state
+/// alone. eagle (Li et al. 2024, 2025): one transformer layer over (token, the target's features of the row before it),
+/// which feeds itself with its own output for further tokens.
 
 #include <cstdint>
 #include <filesystem>
@@ -56,10 +56,10 @@ struct eagle_head {
 /// Checked against the target for which it was opened.
 struct head_description {
   head_kind kind = head_kind::medusa;
-  description sizes;                    ///< hidden_size, vocabulary_size; eagle: those of its layer too
-  std::int32_t draft_vocabulary = 0;    ///< rows of the output
-  std::vector<token_id> target_ids;     ///< of each row of the output, ascending; empty: its own number
-  std::vector<medusa_head> medusa;      ///< all of the same form
+  description sizes;                  ///< hidden_size, vocabulary_size; eagle: those of its layer too
+  std::int32_t draft_vocabulary = 0;  ///< rows of the output
+  std::vector<token_id> target_ids;   ///< of each row of the output, ascending; empty: its own number
+  std::vector<medusa_head> medusa;    ///< all of the same form
   eagle_head eagle;
 };
 

@@ -131,7 +131,8 @@ void read_third(head_files& files, head_description& head) {
   head.eagle.feature_layers = read_feature_layers(files);
   if (files.failed()) return;
   head.eagle.combine = files.finder.need("fc.weight", hidden, kFeatures * files.target.hidden_size);
-  const std::string prefix = files.finder.find("midlayer.input_layernorm.weight") != nullptr ? "midlayer." : "layers.0.";
+  const std::string prefix =
+      files.finder.find("midlayer.input_layernorm.weight") != nullptr ? "midlayer." : "layers.0.";
   head.eagle.embedding_norm = files.finder.need(prefix + "input_layernorm.weight", 1, hidden);
   head.eagle.feature_norm = files.finder.need(prefix + "hidden_norm.weight", 1, hidden);
   read_layer(files, prefix, 2 * hidden, head);

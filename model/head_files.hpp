@@ -1,6 +1,7 @@
 #pragma once
 /// What the readers of draft heads share: a folder's fields and tensors while they are being read.
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "model/config_fields.hpp"
 #include "model/draft_heads.hpp"
 #include "model/integer_array.hpp"
+#include "model/safetensors_shards.hpp"
 #include "model/tensor_finder.hpp"
 
 namespace tandem::model {
@@ -26,6 +28,10 @@ struct head_files {
   /// A failure unless `value` is the target's; a head's `what` must be.
   void must_equal(std::string_view what, std::int64_t value, std::int64_t of_target);
 };
+
+/// Everything between the open files and the checked heads. `source` names config.json in messages.
+result<std::shared_ptr<const draft_heads>> parse_draft_heads(std::string_view config, const std::string& source,
+                                                             safetensors_weights weights, const description& target);
 
 /// Fill `head`; its kind says which one is called.
 void read_medusa(head_files& files, head_description& head);

@@ -12,7 +12,7 @@ namespace {
 
 /// How a checkpoint names its tensors; {0} is the head, {1} the block, the output's number is that of the blocks.
 struct medusa_naming {
-  const char* block;   // before "weight" and "bias"
+  const char* block;  // before "weight" and "bias"
   const char* output;
 };
 constexpr std::array kNamings{medusa_naming{"{0}.{1}.linear.", "{0}.{1}.weight"},
@@ -39,8 +39,8 @@ medusa_head read_head(head_files& files, const medusa_naming& naming, std::int64
   medusa_head head;
   for (std::int64_t block = 0; block < blocks; ++block) {
     const std::string name = named(naming.block, index, block);
-    head.blocks.push_back({files.finder.need(name + "weight", hidden, hidden),
-                           files.finder.need_if_there(name + "bias", 1, hidden)});
+    head.blocks.push_back(
+        {files.finder.need(name + "weight", hidden, hidden), files.finder.need_if_there(name + "bias", 1, hidden)});
   }
   return head;
 }
@@ -48,7 +48,9 @@ medusa_head read_head(head_files& files, const medusa_naming& naming, std::int64
 /// All heads have an output matrix, or none has and the model's own serves.
 void read_outputs(head_files& files, const medusa_naming& naming, std::int64_t blocks, head_description& head) {
   const tensor* first = files.finder.find(named(naming.output, 0, blocks));
-  head.draft_vocabulary = first == nullptr ? files.target.vocabulary_size : static_cast<std::int32_t>(std::min<std::int64_t>(first->rows, limits::kMaxVocabulary));
+  head.draft_vocabulary = first == nullptr
+                              ? files.target.vocabulary_size
+                              : static_cast<std::int32_t>(std::min<std::int64_t>(first->rows, limits::kMaxVocabulary));
   if (first == nullptr) return;
   for (std::size_t index = 0; index < head.medusa.size(); ++index) {
     head.medusa[index].output = files.finder.need(named(naming.output, static_cast<std::int64_t>(index), blocks),

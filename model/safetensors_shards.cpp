@@ -59,8 +59,7 @@ result<void> add_file(const std::filesystem::path& folder, const std::string& na
   auto file = open_folder_file(folder, name, kAnySize);
   if (!file) return tl::unexpected(file.error());
   std::vector<integer_array> integers;
-  auto parsed =
-      parse_safetensors((*file)->bytes(), (folder / name).string(), wishes.integers ? &integers : nullptr);
+  auto parsed = parse_safetensors((*file)->bytes(), (folder / name).string(), wishes.integers ? &integers : nullptr);
   if (!parsed) return tl::unexpected(parsed.error());
   tensors = std::move(*parsed);
   std::move(integers.begin(), integers.end(), std::back_inserter(weights.integers));

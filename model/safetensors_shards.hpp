@@ -24,6 +24,7 @@ struct safetensors_wishes {
   bool integers = false;        ///< whole numbers are read too; else refused
 };
 /// Errors: not_found, corrupt, unsupported, too_large, io; they name the tensor and the file.
-result<safetensors_weights> open_safetensors(const std::filesystem::path& folder, const safetensors_wishes& wishes = {});
+result<safetensors_weights> open_safetensors(const std::filesystem::path& folder,
+                                             const safetensors_wishes& wishes = {});
 
 }  // namespace tandem::model

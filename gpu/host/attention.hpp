@@ -50,12 +50,12 @@ struct attention_task {
 };
 
 /// computes: softmax(q·Kᵀ·scale)·V per query. shapes: attention_task. mapping: attend() in one call per (rows of one
-/// sequence, kv head), or attend_partitions() in several calls that together cover all partitions, then merge_partials();
-/// inside, tiles of kAttentionQueries queries; scores with one token per lane, values with one channel per lane.
-/// requires: head_dim ≤ kMaxHeadDim. cost: K and V are read once per tile. accuracy: fp32 with softmax over partitions
-/// of limits::kAttentionPartition absolute positions, each with its own largest score, merged one by one, ascending, in
-/// both ways with the same operations; the operations on one query depend on its position alone, so its bits depend
-/// neither on the other rows nor on the cut. tested by: tests/gpu/attention_test.cpp.
+/// sequence, kv head), or attend_partitions() in several calls that together cover all partitions, then
+/// merge_partials(); inside, tiles of kAttentionQueries queries; scores with one token per lane, values with one
+/// channel per lane. requires: head_dim ≤ kMaxHeadDim. cost: K and V are read once per tile. accuracy: fp32 with
+/// softmax over partitions of limits::kAttentionPartition absolute positions, each with its own largest score, merged
+/// one by one, ascending, in both ways with the same operations; the operations on one query depend on its position
+/// alone, so its bits depend neither on the other rows nor on the cut. tested by: tests/gpu/attention_test.cpp.
 struct attention_kernels {
   void (*attend)(const attention_task& task);
   /// Partitions [first, end) of every row that sees them, into task.partials.

@@ -100,8 +100,8 @@ void attend(const attention_task& task) {
 }
 
 TANDEM_INLINE float* partial_of(const attention_task& task, std::int32_t query, std::int32_t partition) {
-  return task.partials + (std::int64_t{query} * task.partial_partitions + partition) *
-                             partial_floats(task.cache.value_stride);
+  return task.partials +
+         (std::int64_t{query} * task.partial_partitions + partition) * partial_floats(task.cache.value_stride);
 }
 
 void attend_partitions(const attention_task& task, std::int32_t first_partition, std::int32_t end_partition) {

@@ -18,8 +18,8 @@ class draft_sampler {
   /// those from `target_vocabulary` on are never drawn.
   draft_sampler(std::int32_t target_vocabulary, std::vector<token_id> target_ids, std::int32_t threads);
 
-  /// Appends the token at `position` to `run`, and its distribution where the rule needs it. Spoils `logits`. False when
-  /// the filters left nothing: no draft can follow.
+  /// Appends the token at `position` to `run`, and its distribution where the rule needs it. Spoils `logits`. False
+  /// when the filters left nothing: no draft can follow.
   bool draw(slot_state& slot, ticket::row& run, std::span<float> logits, std::int64_t position, std::int32_t thread);
 
   /// The slot's counts are of known tokens again.

@@ -223,8 +223,7 @@ void eagle_runner::draft_once(std::span<head_run*> runs) {
     const std::int32_t position = run->known - 1 + run->drafts();
     sequences.push_back({{&token, 1}, position, run->table});
     entries.push_back({token, row_features_.get() + at(run->feature_row, hidden_size_)});
-    if (run->drafts() == 0)
-      progress_[static_cast<std::size_t>(run->slot)] = {run->state->slot_gen, run->known};
+    if (run->drafts() == 0) progress_[static_cast<std::size_t>(run->slot)] = {run->state->slot_gen, run->known};
   }
   layer_.place(sequences);
   project(entries);

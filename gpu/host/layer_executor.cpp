@@ -178,11 +178,11 @@ void layer_executor::attend(std::int32_t index, std::span<const sequence_rows> s
   const std::span<const attention_item> items = attention_plan_.items();
   const std::span<const attention_cut> cuts = attention_plan_.cuts();
   for (std::size_t i = 0; i < cuts.size(); ++i) pieces_left_[i].store(cuts[i].pieces, std::memory_order_relaxed);
-  work_.team().parallel_for(
-      static_cast<std::int64_t>(items.size()), 1, [&](std::int64_t begin, std::int64_t end, std::int32_t) {
-        for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
-          run_item(items[i], task_of(items[i], view, sequences));
-      });
+  work_.team().parallel_for(static_cast<std::int64_t>(items.size()), 1,
+                            [&](std::int64_t begin, std::int64_t end, std::int32_t) {
+                              for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
+                                run_item(items[i], task_of(items[i], view, sequences));
+                            });
 }
 
 }  // namespace tandem::gpu::host

@@ -1,6 +1,6 @@
 #pragma once
-/// Runs transformer layers over rows of many sequences, on paged keys and values. Owner: a model's or a head's executor;
-/// the device's leader thread only.
+/// Runs transformer layers over rows of many sequences, on paged keys and values. Owner: a model's or a head's
+/// executor; the device's leader thread only.
 
 #include <atomic>
 #include <cstdint>

@@ -45,8 +45,8 @@ class model_executor {
   void capture_before(std::vector<std::int32_t> layers);
   /// Of a row of the last forward; `index` into the list above.
   const float* captured(std::size_t index, std::int32_t row) const;
-  /// The hidden state of a row of the last forward behind the final norm: what the head multiplies. Different rows may be
-  /// asked for by different threads.
+  /// The hidden state of a row of the last forward behind the final norm: what the head multiplies. Different rows may
+  /// be asked for by different threads.
   void final_hidden(std::int32_t row, float* out);
 
  private:

@@ -37,8 +37,7 @@ packed_matrix weight_packer::pack(std::initializer_list<const tensor*> parts) {
     return {};
   }
   for (const tensor* part : parts) done_ += part->data.size();
-  if (on_progress_ && total_ > 0)
-    on_progress_(std::min(1.0, static_cast<double>(done_) / static_cast<double>(total_)));
+  if (on_progress_ && total_ > 0) on_progress_(std::min(1.0, static_cast<double>(done_) / static_cast<double>(total_)));
   return std::move(*packed);
 }
 

@@ -9,7 +9,8 @@
 
 namespace tandem::gpu::reference {
 
-/// Hidden states that enter each layer and, last, those that leave the last one: [layer][position][hidden]. No final norm.
+/// Hidden states that enter each layer and, last, those that leave the last one: [layer][position][hidden]. No final
+/// norm.
 std::vector<std::vector<std::vector<double>>> hidden_reference(const model::description& model,
                                                                std::span<const token_id> tokens);
 

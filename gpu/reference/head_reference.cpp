@@ -48,8 +48,8 @@ rows features_of(const model::head_description& head, const model::description& 
 }
 
 /// Runs the layer over all entries (token, feature); the last one's output.
-row run_layer(const model::head_description& head, const model::description& target,
-              std::span<const token_id> tokens, const rows& features) {
+row run_layer(const model::head_description& head, const model::description& target, std::span<const token_id> tokens,
+              const rows& features) {
   const model::eagle_head& parts = head.eagle;
   const double epsilon = head.sizes.norm_epsilon;
   rows inputs;

@@ -107,7 +107,6 @@ class device_lab {
 /// A device on tiny pages; fp32 unless said.
 gpu::host_options tiny_options(std::int32_t threads = 1);
 std::unique_ptr<gpu::device> make_tiny(const gpu::host_options& options, const model::model& target,
-                                       const model::model* draft = nullptr,
-                                       const model::draft_heads* heads = nullptr);
+                                       const model::model* draft = nullptr, const model::draft_heads* heads = nullptr);
 
 }  // namespace tandem::test

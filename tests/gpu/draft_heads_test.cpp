@@ -89,8 +89,7 @@ TEST(draft_heads, every_layout_gives_the_reference_distribution_at_every_draft) 
     ASSERT_EQ(drafts.q.size(), 3u) << each.name;
     // The first step has no drafts: the prompt's last row had not been computed when they were asked for.
     const std::span<const token_id> known(sequence.known.data(), sequence.prompt.size() + 1);
-    const auto logits =
-        gpu::reference::head_reference(heads->describe(), target->describe(), known, drafts.tokens);
+    const auto logits = gpu::reference::head_reference(heads->describe(), target->describe(), known, drafts.tokens);
     for (std::size_t i = 0; i < 3; ++i) {
       const std::vector<double> expected = softmax(logits[i], heads->describe().target_ids, drafts.q[i].size());
       for (std::size_t id = 0; id < expected.size(); ++id)

@@ -16,7 +16,7 @@ namespace tandem::test {
 
 /// A folder before it is written: for tests that spoil it first.
 struct made_heads {
-  std::string config;                           ///< JSON
+  std::string config;  ///< JSON
   std::vector<safetensors_entry> tensors;
   std::string weights_name = "model.safetensors";
 
@@ -30,19 +30,19 @@ void write_heads(const made_heads& made, const std::filesystem::path& folder);
 struct medusa_options {
   std::int32_t heads = 3;
   std::int32_t blocks = 1;
-  bool own_outputs = true;          ///< else the target's
-  std::vector<token_id> ids;        ///< of a trimmed vocabulary; empty: the whole
-  std::string prefix;               ///< e.g. "medusa_head."
+  bool own_outputs = true;    ///< else the target's
+  std::vector<token_id> ids;  ///< of a trimmed vocabulary; empty: the whole
+  std::string prefix;         ///< e.g. "medusa_head."
   std::uint64_t seed = 1;
 };
 made_heads make_medusa(const made_model& target, const medusa_options& options = {});
 
 struct eagle_options {
-  bool third = true;                ///< EAGLE-3; else EAGLE-1
+  bool third = true;  ///< EAGLE-3; else EAGLE-1
   bool norm_before_residual = false;
-  bool own_embedding = false;       ///< EAGLE-3
-  bool own_output = true;           ///< EAGLE-3
-  std::vector<token_id> ids;        ///< EAGLE-3: of a trimmed vocabulary; empty: the whole
+  bool own_embedding = false;  ///< EAGLE-3
+  bool own_output = true;      ///< EAGLE-3
+  std::vector<token_id> ids;   ///< EAGLE-3: of a trimmed vocabulary; empty: the whole
   std::string layer_prefix = "midlayer.";
   std::uint64_t seed = 1;
 };
