@@ -56,6 +56,7 @@ result<safetensors_weights> open_weights(const std::filesystem::path& folder) {
 }
 
 bool names_eagle3(text::json_field architectures) {
+  if (!architectures.is_array()) return false;
   for (const auto& each : architectures.items()) {
     std::string_view name;
     if (!each.get(name) && name.find("Eagle3") != std::string_view::npos) return true;

@@ -81,19 +81,26 @@ text::json_field feature_setting(const config_fields& fields) {
   return fields[kKey] ? fields[kKey] : fields["eagle_config"][kKey];
 }
 
+/// At most kFeatures + 1 of them; -1 for what is no number of a layer, none when it is no list.
+std::vector<std::int32_t> layer_numbers(text::json_field list, std::int32_t layers) {
+  std::vector<std::int32_t> found;
+  if (!list.is_array()) return found;
+  for (const auto& each : list.items()) {
+    std::int64_t id = -1;
+    if (each.get(id) || id < 0 || id > layers) id = -1;
+    found.push_back(narrow(id));
+    if (found.size() > kFeatures) break;
+  }
+  return found;
+}
+
 /// Two conventions are about: the layers before which the states are taken (EAGLE's code, vLLM), or behind which they
 /// are (SGLang's configs). The first of the latter is always 1, which the former never uses.
 std::vector<std::int32_t> read_feature_layers(head_files& files) {
   const std::int32_t layers = narrow(static_cast<std::int64_t>(files.target.layers.size()));
   const text::json_field setting = feature_setting(files.fields);
   if (!setting) return {std::min(2, layers), layers / 2, std::max(0, layers - 3)};
-  std::vector<std::int32_t> found;
-  for (const auto& each : setting.items()) {
-    std::int64_t id = -1;
-    if (each.get(id) || id < 0 || id > layers) id = -1;
-    found.push_back(narrow(id));
-    if (found.size() > kFeatures) break;
-  }
+  std::vector<std::int32_t> found = layer_numbers(setting, layers);
   if (found.size() == kFeatures && found[0] == 1)
     for (std::int32_t& id : found) ++id;
   const bool fits = found.size() == kFeatures && *std::min_element(found.begin(), found.end()) >= 0 &&

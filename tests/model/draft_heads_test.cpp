@@ -188,6 +188,7 @@ TEST(draft_heads, configurations_that_cannot_be_are_refused) {
   expect_refused(reworded(eagle(), "\"num_attention_heads\":4", "\"num_attention_heads\":3"), error_code::corrupt, "");
   expect_refused(reworded(eagle(), "\"rope_theta\":", "\"hidden_act\":\"gelu\",\"rope_theta\":"),
                  error_code::unsupported, "hidden_act");
+  EXPECT_TRUE(open(reworded(eagle(), "[\"LlamaForCausalLMEagle3\"]", "7"))) << "other signs say what it is";
   test::made_heads nothing = medusa();
   nothing.config = "{}";
   expect_refused(nothing, error_code::unsupported, "neither a Medusa nor an EAGLE head");
