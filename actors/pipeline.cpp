@@ -58,6 +58,7 @@ scheduler_shell_options scheduler_options_of(const pipeline_parts& parts) {
   to.scheduling.rule = options.rule;
   to.scheduling.max_draft_tokens = options.max_draft_tokens;
   to.scheduling.draft_context_limit = device.draft_context_limit;
+  to.scheduling.head_draft_limit = device.head_draft_limit;
   to.scheduling.draft_vocabulary = options.draft_vocabulary;
   to.scheduling.drafters = draft_sources_of(parts);
   to.scheduling.vocabulary_size = device.vocabulary_size;

@@ -52,6 +52,7 @@ struct device_info {
   std::int32_t draft_context_limit = 0;           ///< positions the draft model can hold; 0 = no draft model
   std::int32_t vocabulary_size = 0;               ///< rows of the target's output
   draft_method head_method = draft_method::none;  ///< of the draft heads it holds; none: it holds none
+  std::int32_t head_draft_limit = 0;              ///< drafts of one run that they can make
 };
 
 class device {

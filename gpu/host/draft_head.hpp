@@ -49,6 +49,7 @@ class draft_head {
   virtual void draft(std::span<head_run> runs, const std::function<bool()>& wanted) = 0;
 
   virtual draft_method method() const = 0;
+  virtual std::int32_t most_drafts() const = 0;  ///< of one run
   virtual std::uint64_t weight_bytes() const = 0;
   virtual std::uint64_t kept_bytes() const = 0;  ///< KV pages and features
 };

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "config/limits.hpp"
 #include "gpu/host/draft_head.hpp"
 #include "gpu/host/draft_sampler.hpp"
 #include "gpu/host/head_features.hpp"
@@ -30,6 +31,7 @@ class eagle_runner final : public draft_head {
   void take_in(std::span<const committed_rows> rows) override;
   void draft(std::span<head_run> runs, const std::function<bool()>& wanted) override;
   draft_method method() const override { return draft_method::eagle; }
+  std::int32_t most_drafts() const override { return limits::kMaxDraftTokens; }
   std::uint64_t weight_bytes() const override { return heads_.bytes(); }
   std::uint64_t kept_bytes() const override;
 

@@ -131,7 +131,9 @@ void describe_device(host_core& core, const settled_options& options) {
       pages(*core.target) + (core.draft ? pages(*core.draft) : 0) + (core.head ? core.head->kept_bytes() : 0);
   info.draft_context_limit = core.draft ? core.draft->limits().max_positions : 0;
   info.vocabulary_size = core.target->shape().vocabulary_size;
-  if (core.head) info.head_method = core.head->method();
+  if (!core.head) return;
+  info.head_method = core.head->method();
+  info.head_draft_limit = core.head->most_drafts();
 }
 
 result<std::unique_ptr<draft_head>> make_head(packed_heads heads, host_core& core, const settled_options& options) {

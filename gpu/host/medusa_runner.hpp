@@ -21,6 +21,7 @@ class medusa_runner final : public draft_head {
   void take_in(std::span<const committed_rows> rows) override;
   void draft(std::span<head_run> runs, const std::function<bool()>& wanted) override;
   draft_method method() const override { return draft_method::medusa; }
+  std::int32_t most_drafts() const override { return static_cast<std::int32_t>(heads_.medusa.size()); }
   std::uint64_t weight_bytes() const override { return heads_.bytes(); }
   std::uint64_t kept_bytes() const override;
 

@@ -258,9 +258,12 @@ TEST(draft_heads, the_device_says_what_it_holds) {
   const auto heads = open_made_heads(make_cycle_eagle(), *target);
   const auto device = make_tiny(tiny_options(1), *target, nullptr, heads.get());
   EXPECT_EQ(device->info().head_method, draft_method::eagle);
+  EXPECT_EQ(device->info().head_draft_limit, limits::kMaxDraftTokens);
   EXPECT_EQ(device->open_draft_stream(), nullptr);
   EXPECT_GT(device->info().weight_bytes, bare->info().weight_bytes);
   EXPECT_GT(device->info().kv_bytes, bare->info().kv_bytes);
+  const auto three = open_made_heads(make_cycle_medusa(), *target);
+  EXPECT_EQ(make_tiny(tiny_options(1), *target, nullptr, three.get())->info().head_draft_limit, 3);
 }
 
 }  // namespace

@@ -98,6 +98,9 @@ class simulated_engine {
   void run_drafter(draft_method method);
   void deliver_supervision();
   void propose_ngram(const draft_work& work);
+  draft_outcome propose_model(const draft_work& work);
+  draft_outcome propose_head(const draft_work& work);
+  void tell_head(const step_rows& part, const slot_outcome& outcome);
   void check_unused(const std::vector<block_id>& blocks) const;
   void check_pages(shadow_kv& pages, slot_id slot, std::int32_t position);
   bool device_can_run() const;
@@ -115,6 +118,12 @@ class simulated_engine {
   std::uint32_t pool_gen_ = 1;
   shadow_kv target_kv_;
   shadow_kv draft_kv_;
+  shadow_kv head_kv_;
+  struct head_view {
+    std::uint32_t slot_gen = 0;
+    std::int32_t computed = 0;
+  };
+  std::map<slot_id, head_view> head_views_;  ///< how far the target's steps have told the head
   std::map<slot_id, std::pair<std::uint32_t, ngram_index>> ngram_;
   std::deque<to_allocator> allocator_in_;
   std::deque<from_allocator> allocator_out_;
