@@ -2,46 +2,47 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
-#include <utility>
+#include <vector>
 
 #include "tests/sim/simulated_engine.hpp"
 
 namespace tandem::sim {
 namespace {
 
-TEST(Heads, A14_AHeadIsNeverBehind) {
-  engine_options options;
-  options.method = draft_method::eagle;
-  options.k = 4;
-  options.draft_wrong_every = 0;
-  options.num_blocks = 18;  // three of these do not fit at once
-  options.max_num_seqs = 3;
-  simulated_engine engine(options, 3);
-  std::vector<token_id> prompt(18);
-  std::iota(prompt.begin(), prompt.end(), 5);
-  job plain{.prompt = std::move(prompt), .max_tokens = 12};
-  plain.speculation.method = draft_method::none;
-  engine.submit(plain);
-  engine.run_until_idle();
-  std::vector<sequence_id> ids;
-  job drafted = plain;
-  drafted.speculation.method.reset();
-  for (int i = 0; i < 3; ++i) {
-    drafted.prompt.back() = i;
-    ids.push_back(engine.submit(drafted));
-  }
-  engine.run_until_idle();
+job asked(token_id last) {
+  job wanted{.prompt = std::vector<token_id>(18), .max_tokens = 12};
+  std::iota(wanted.prompt.begin(), wanted.prompt.end(), 5);
+  wanted.prompt.back() = last;
+  return wanted;
+}
+
+TEST(Heads, A14_AreNeverBehind) {
   std::int32_t preemptions = 0;
-  for (int i = 0; i < 3; ++i) {
-    drafted.prompt.back() = i;
-    const client_view& view = engine.view(ids[static_cast<std::size_t>(i)]);
-    EXPECT_EQ(view.tokens, oracle(drafted.prompt, drafted.max_tokens));
-    const sequence_stats& stats = view.stats;
-    preemptions += stats.preemptions;
-    EXPECT_GT(stats.draft_tokens, 5);
-    EXPECT_EQ(stats.accepted_tokens, stats.draft_tokens);
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    engine_options options;
+    options.method = draft_method::eagle;
+    options.k = 4;
+    options.draft_wrong_every = 0;
+    options.max_model_len = 32;
+    options.num_blocks = static_cast<std::int32_t>(8 + seed % 8);  // few: not all fit at once
+    options.max_num_seqs = 3;
+    simulated_engine engine(options, seed);
+    job plain = asked(40);
+    plain.speculation.method = draft_method::none;
+    engine.submit(plain);
+    engine.run_until_idle();
+    std::vector<sequence_id> ids;
+    for (token_id last = 0; last < 3; ++last) ids.push_back(engine.submit(asked(last)));
+    engine.run_until_idle();
+    for (token_id last = 0; last < 3; ++last) {
+      const client_view& view = engine.view(ids[static_cast<std::size_t>(last)]);
+      EXPECT_EQ(view.tokens, oracle(asked(last).prompt, 12));
+      EXPECT_GT(view.stats.draft_tokens, 5) << seed;
+      EXPECT_EQ(view.stats.accepted_tokens, view.stats.draft_tokens) << seed;
+      preemptions += view.stats.preemptions;
+    }
+    EXPECT_GT(engine.view(ids[0]).stats.cached_tokens, 0) << seed;
   }
-  EXPECT_GT(engine.view(ids[0]).stats.cached_tokens, 0);
   EXPECT_GT(preemptions, 0);
 }
 
