@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/assert.hpp"
+#include "core/speculation/source_kind.hpp"
 
 namespace tandem {
 namespace {
@@ -16,18 +17,18 @@ struct drafter_model_state {
 };
 
 drafter_actor::behavior_type run(drafter_actor::stateful_pointer<drafter_model_state> self,
-                                 const std::shared_ptr<gpu::device>& device, const scheduler_actor& scheduler) {
+                                 const std::shared_ptr<gpu::device>& device, draft_method method,
+                                 const scheduler_actor& scheduler) {
   self->state.device = device;
-  self->state.stream = device->open_draft_stream();
+  self->state.stream = kind_of(method) == source_kind::head ? device->open_head_stream() : device->open_draft_stream();
   TANDEM_ASSERT(self->state.stream);
   self->state.scheduler = scheduler;
   return {
-      [self](const propose& message) {
-        self->state.stream->launch(message.work, [scheduler = self->state.scheduler](draft_outcome outcome) {
+      [self, method](const propose& message) {
+        self->state.stream->launch(message.work, [scheduler = self->state.scheduler, method](draft_outcome outcome) {
           // As urgent as step_finished, or the next step would be planned before its source is free again.
           caf::anon_send<caf::message_priority::high>(
-              scheduler,
-              draft_finished{draft_method::draft_model, std::make_shared<const draft_outcome>(std::move(outcome))});
+              scheduler, draft_finished{method, std::make_shared<const draft_outcome>(std::move(outcome))});
         });
       },
       [](const outputs_closed&) {},  // it learns nothing
@@ -36,9 +37,9 @@ drafter_actor::behavior_type run(drafter_actor::stateful_pointer<drafter_model_s
 
 }  // namespace
 
-drafter_actor spawn_drafter_model(caf::actor_system& system, std::shared_ptr<gpu::device> device,
+drafter_actor spawn_drafter_model(caf::actor_system& system, std::shared_ptr<gpu::device> device, draft_method method,
                                   scheduler_actor scheduler) {
-  return system.spawn(run, std::move(device), std::move(scheduler));
+  return system.spawn(run, std::move(device), method, std::move(scheduler));
 }
 
 }  // namespace tandem

@@ -20,6 +20,8 @@
 #include "actors/verifier.hpp"
 #include "config/limits.hpp"
 #include "core/assert.hpp"
+#include "core/speculation/method_names.hpp"
+#include "core/speculation/source_kind.hpp"
 
 namespace tandem {
 namespace {
@@ -59,6 +61,7 @@ scheduler_shell_options scheduler_options_of(const pipeline_parts& parts) {
   to.scheduling.rule = options.rule;
   to.scheduling.max_draft_tokens = options.max_draft_tokens;
   to.scheduling.draft_context_limit = device.draft_context_limit;
+  to.scheduling.head_draft_limit = device.head_draft_limit;
   to.scheduling.draft_vocabulary = options.draft_vocabulary;
   to.scheduling.drafters = draft_sources_of(parts);
   to.scheduling.vocabulary_size = device.vocabulary_size;
@@ -155,6 +158,11 @@ result<void> check_options(const runtime_options& options, const gpu::device_inf
   if (options.speculation.method == draft_method::draft_model && device.draft_context_limit == 0)
     return fail(error_code::invalid_argument,
                 "The method draft_model needs a draft model; give one with --draft-model.", "--speculative-config");
+  if (kind_of(options.speculation.method) == source_kind::head && options.speculation.method != device.head_method)
+    return fail(error_code::invalid_argument,
+                fmt::format("The method {0} needs {0} heads made for the model; give their folder with --draft-heads.",
+                            name_of(options.speculation.method)),
+                "--speculative-config");
   if (options.speculation.method == draft_method::ngram && !options.ngram_drafter)
     return fail(error_code::invalid_argument, "The method ngram needs the n-gram drafter, which is switched off.",
                 "--speculative-config");
@@ -167,6 +175,7 @@ std::vector<draft_method> draft_sources_of(const pipeline_parts& parts) {
   if (parts.options.suffix_drafter) sources.push_back(draft_method::suffix);
   if (parts.device->info().draft_context_limit > 0) sources.push_back(draft_method::draft_model);
   if (parts.drafts) sources.push_back(draft_method::custom);
+  if (parts.device->info().head_method != draft_method::none) sources.push_back(parts.device->info().head_method);
   return sources;
 }
 
@@ -193,7 +202,7 @@ kv_allocator_actor spawn_allocator_of(caf::actor_system& system, const pipeline_
 
 drafter_actor spawn_drafter_of(caf::actor_system& system, const pipeline_parts& parts, draft_method method,
                                const scheduler_actor& scheduler) {
-  if (method == draft_method::draft_model) return counted(spawn_drafter_model(system, parts.device, scheduler), parts);
+  if (computes(method)) return counted(spawn_drafter_model(system, parts.device, method, scheduler), parts);
   if (method == draft_method::custom)
     return counted(spawn_drafter_custom(system, custom_options_of(parts), parts.drafts_thread, scheduler), parts);
   return counted(spawn_drafter_text(system, method, text_source_of(parts.options, method), scheduler), parts);

@@ -8,6 +8,8 @@
 #include "config/edit_distance.hpp"
 #include "config/speculative_config.hpp"
 #include "config/yaml_file.hpp"
+#include "core/speculation/method_names.hpp"
+#include "core/speculation/source_kind.hpp"
 
 namespace tandem::config {
 namespace {
@@ -60,11 +62,11 @@ void add_model_flags(CLI::App& command, engine_options& engine) {
       {{"auto", weight_dtype::automatic}, {"bf16", weight_dtype::bf16}, {"fp32", weight_dtype::fp32}},
       "default auto: the file's own kinds, fast; bf16, fp32: weights dequantised")
       ->group(kModelGroup);
-  add_choice<weight_quantization>(
-      command, "--quantization", engine.quantization,
-      {{"none", weight_quantization::none}, {"int8", weight_quantization::int8}},
-      "default none; int8: weights that the file keeps as f32, f16 or bf16 are rounded to 8 bits at load, one scale per "
-      "32, of the model and of a draft model; quantised ones stay as they are")
+  add_choice<weight_quantization>(command, "--quantization", engine.quantization,
+                                  {{"none", weight_quantization::none}, {"int8", weight_quantization::int8}},
+                                  "default none; int8: weights that the file keeps as f32, f16 or bf16 are rounded to "
+                                  "8 bits at load, one scale per "
+                                  "32, of the model, a draft model and heads; quantised ones stay as they are")
       ->group(kModelGroup);
   add_number(command, "--threads", engine.threads, 1, static_cast<std::int32_t>(limits::kMaxComputeThreads),
              "Compute threads; default: the cores this process may use")
@@ -138,6 +140,11 @@ void add_speculation_flags(CLI::App& command, speculation_options& speculation) 
       ->type_name("MODEL")
       ->group(kSpeculationGroup);
   command
+      .add_option("--draft-heads", speculation.draft_heads,
+                  "A folder with Medusa or EAGLE heads trained for the model, which propose; default none")
+      ->type_name("FOLDER")
+      ->group(kSpeculationGroup);
+  command
       .add_option("--num-speculative-tokens", speculation.num_speculative_tokens, "Tokens proposed per step; default 5")
       ->check(CLI::Range(0, limits::kMaxDraftTokens).description(""))
       ->type_name("0.." + std::to_string(limits::kMaxDraftTokens))
@@ -193,7 +200,7 @@ result<void> apply_config_file(CLI::App& command, const std::string& path) {
   for (const yaml_entry& entry : *entries)
     if (auto applied = apply_entry(command, entry, path); !applied) return applied;
   // A file's speculative-config must not undo a short form given as a flag.
-  for (const char* name : {"--draft-model", "--num-speculative-tokens"}) {
+  for (const char* name : {"--draft-model", "--draft-heads", "--num-speculative-tokens"}) {
     CLI::Option* option = command.get_option_no_throw(name);
     if (option != nullptr && option->count() > 0) option->run_callback();
   }
@@ -253,6 +260,11 @@ result<void> finish_options(CLI::App& command, options& target) {
   if (speculation.method == draft_method::draft_model && speculation.draft_model.empty())
     return fail(error_code::invalid_argument,
                 "--speculative-config: the method \"draft_model\" needs a model; add --draft-model MODEL.",
+                "--speculative-config");
+  if (speculation.method && kind_of(*speculation.method) == source_kind::head && speculation.draft_heads.empty())
+    return fail(error_code::invalid_argument,
+                "--speculative-config: the method \"" + std::string(name_of(*speculation.method)) +
+                    "\" needs heads; add --draft-heads FOLDER.",
                 "--speculative-config");
   return {};
 }

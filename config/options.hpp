@@ -20,8 +20,10 @@ enum class kv_cache_dtype : std::uint8_t { automatic, bf16, fp32, int8 };
 
 /// --speculative-config and its short forms.
 struct speculation_options {
-  std::optional<draft_method> method;  ///< absent: `auto`, whichever source pays; with a fixed number the draft model
+  std::optional<draft_method> method;  ///< absent: `auto`, whichever source pays; with a fixed number the draft
+                                       ///< model, without one the heads
   std::string draft_model;             ///< a file, a folder or a known name; empty = none
+  std::string draft_heads;             ///< a folder with Medusa or EAGLE heads made for the model; empty = none
   std::optional<std::int32_t> num_speculative_tokens;  ///< absent: 5, or with `adaptive` as many as pay
   std::optional<bool> adaptive;                        ///< absent: false. true: a number is the most
   std::int32_t prompt_lookup_min = 2;                  ///< tokens

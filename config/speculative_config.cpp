@@ -8,6 +8,7 @@
 
 #include "config/edit_distance.hpp"
 #include "core/speculation/method_names.hpp"
+#include "core/speculation/source_kind.hpp"
 
 namespace tandem::config {
 namespace {
@@ -143,16 +144,15 @@ result<void> apply_entry(const std::string& key, const json& value, speculation_
 
 result<std::optional<draft_method>> parse_method(const std::string& name) {
   if (name == "auto") return std::optional<draft_method>{};
-  if (name == "medusa" || name == "eagle")
-    return refuse(error_code::unsupported,
-                  "the method \"" + name + "\" is not offered yet; use \"ngram\", \"suffix\" or \"draft_model\".");
+  if (name == "eagle3") return std::optional(draft_method::eagle);
   if (const auto method = draft_method_named(name)) return method;
-  return refuse(
-      error_code::invalid_argument,
-      "there is no method \"" + name + "\"; use \"none\", \"auto\", \"ngram\", \"suffix\" or \"draft_model\".");
+  return refuse(error_code::invalid_argument,
+                "there is no method \"" + name +
+                    "\"; use \"none\", \"auto\", \"ngram\", \"suffix\", \"draft_model\", \"medusa\" or \"eagle\".");
 }
 
 result<void> apply_speculative_config(std::string_view text, speculation_options& target) {
+  const speculation_options before = target;
   const json object = json::parse(text, nullptr, false);
   if (object.is_discarded() || !object.is_object())
     return refuse(error_code::invalid_argument, "the value must be one JSON object, e.g. {\"method\": \"ngram\"}.");
@@ -160,6 +160,10 @@ result<void> apply_speculative_config(std::string_view text, speculation_options
     if (value.is_null()) continue;
     if (auto applied = apply_entry(key, value, target); !applied) return applied;
   }
+  // vLLM's way to name heads: "model" is their folder when the method says so.
+  const bool heads = target.method && kind_of(*target.method) == source_kind::head;
+  if (heads && object.value("model", json()).is_string())
+    target.draft_heads = std::exchange(target.draft_model, before.draft_model);
   if (target.prompt_lookup_min > target.prompt_lookup_max)
     return refuse(error_code::invalid_argument, "prompt_lookup_min must not be above prompt_lookup_max.");
   return {};

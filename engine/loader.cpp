@@ -92,19 +92,21 @@ result<std::int32_t> model_length(const config::engine_options& options, const m
   return static_cast<std::int32_t>(held);
 }
 
-/// auto: every source there is. Where a number is fixed and no method named, the draft model, or nothing without one.
-speculation_settings settings_of(const config::speculation_options& speculation) {
+/// auto: every source there is. Where a number is fixed and no method named, the draft model, without one the heads,
+/// or nothing.
+speculation_settings settings_of(const config::speculation_options& speculation, draft_method heads) {
   speculation_settings settings;
   settings.adaptive = config::drafts_adaptively(speculation);
   settings.any_method = !speculation.method.has_value();
-  const draft_method usual = speculation.draft_model.empty() ? draft_method::none : draft_method::draft_model;
+  const draft_method usual = speculation.draft_model.empty() ? heads : draft_method::draft_model;
   settings.method = speculation.method.value_or(usual);
   settings.k = config::draft_tokens_of(speculation);
   settings.disable_by_batch_size = speculation.disable_by_batch_size;
   return settings;
 }
 
-runtime_options runtime_settings(const config::engine_options& options, std::int32_t max_model_len) {
+runtime_options runtime_settings(const config::engine_options& options, std::int32_t max_model_len,
+                                 draft_method heads) {
   runtime_options settings;
   settings.model_name = served_name(options.model);
   settings.max_model_len = max_model_len;
@@ -118,7 +120,7 @@ runtime_options runtime_settings(const config::engine_options& options, std::int
   settings.seed = options.seed;
   const config::speculation_options& speculation = options.speculation;
   settings.rule = speculation.rule;
-  settings.speculation = settings_of(speculation);
+  settings.speculation = settings_of(speculation, heads);
   settings.prompt_lookup_min = speculation.prompt_lookup_min;
   settings.prompt_lookup_max = speculation.prompt_lookup_max;
   settings.suffix_drafter = config::learns_from_outputs(speculation);
@@ -146,6 +148,22 @@ result<std::shared_ptr<const model::model>> open_draft(const config::speculation
   say(log, fmt::format("draft {}: {} {}, {:.0f} M parameters", served_name(speculation.draft_model), described.format,
                        described.architecture, static_cast<double>(described.parameters) / 1e6));
   return draft->model;
+}
+
+/// Null when no heads are wanted.
+result<std::shared_ptr<const model::draft_heads>> open_heads(const config::speculation_options& speculation,
+                                                             const model::description& target, const load_log& log) {
+  if (speculation.draft_heads.empty()) return std::shared_ptr<const model::draft_heads>{};
+  auto heads = model::open_draft_heads(speculation.draft_heads, target);
+  if (!heads) {
+    heads.error().message = "--draft-heads: " + heads.error().message;
+    return heads;
+  }
+  const model::head_description& described = (*heads)->describe();
+  say(log, fmt::format("draft heads {}: {}, {:.1f} M parameters, {} tokens", served_name(speculation.draft_heads),
+                       model::name_of(described.kind), static_cast<double>((*heads)->parameters()) / 1e6,
+                       described.draft_vocabulary));
+  return heads;
 }
 
 void say_device(const load_log& log, const gpu::device_info& device, double seconds) {
@@ -214,16 +232,18 @@ result<loaded_parts> load_parts(const config::engine_options& options, const loa
                        described.context_length));
   const auto draft = open_draft(options.speculation, *target->tokenizer, log);
   if (!draft) return tl::unexpected(draft.error());
+  const auto heads = open_heads(options.speculation, described, log);
+  if (!heads) return tl::unexpected(heads.error());
   auto chat = load_chat_template(options.chat_template_file, target->tokenizer->spec());
   if (!chat && !options.chat_template_file.empty()) return tl::unexpected(chat.error());
   if (!chat) say(log, "the model's chat template cannot be used, so chats will be refused: " + chat.error().message);
-  auto device = gpu::make_host_device(device_options(options), *target->model, draft->get());
+  auto device = gpu::make_host_device(device_options(options), *target->model, draft->get(), heads->get());
   if (!device) return tl::unexpected(device.error());
   const auto length = model_length(options, described, (*device)->info(), log);
   if (!length) return tl::unexpected(length.error());
   say_device(log, (*device)->info(), std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count());
   say_rounding(log, options, *target->model);
-  runtime_options settings = runtime_settings(options, *length);
+  runtime_options settings = runtime_settings(options, *length, (*device)->info().head_method);
   if (*draft) settings.draft_vocabulary = (*draft)->describe().vocabulary_size;
   if (drafts && !options.speculation.method) settings.speculation.method = draft_method::custom;
   return loaded_parts{std::move(settings), runtime_parts{std::move(*device), std::move(target->tokenizer),

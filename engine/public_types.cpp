@@ -133,6 +133,7 @@ result<config::engine_options> to_engine_options(const Options& options) {
   engine.prefix_caching = options.enable_prefix_caching;
   engine.seed = options.seed;
   engine.speculation.draft_model = options.draft_model;
+  engine.speculation.draft_heads = options.draft_heads;
   if (options.speculative_config.empty()) return engine;
   const auto applied = config::apply_speculative_config(options.speculative_config, engine.speculation);
   if (!applied) return tl::unexpected(applied.error());

@@ -32,8 +32,8 @@ class target_stream {
   virtual void launch(std::shared_ptr<const step_work> work, step_completion done) = 0;
 };
 
-/// The stream of a draft model. Owned by its drafter. KV and slots survive the drafter that opened the stream: a new
-/// stream on the same device continues where the old one stopped.
+/// The stream of a draft model or of draft heads. Owned by its drafter. KV and slots survive the drafter that opened
+/// the stream: a new stream on the same device continues where the old one stopped.
 class draft_stream {
  public:
   virtual ~draft_stream() = default;
@@ -49,8 +49,10 @@ struct device_info {
   std::uint64_t weight_bytes = 0;
   std::uint64_t kv_bytes = 0;
   std::int32_t max_steps_in_flight = 1;
-  std::int32_t draft_context_limit = 0;  ///< positions the draft model can hold; 0 = no draft model
-  std::int32_t vocabulary_size = 0;      ///< rows of the target's output
+  std::int32_t draft_context_limit = 0;           ///< positions the draft model can hold; 0 = no draft model
+  std::int32_t vocabulary_size = 0;               ///< rows of the target's output
+  draft_method head_method = draft_method::none;  ///< of the draft heads it holds; none: it holds none
+  std::int32_t head_draft_limit = 0;              ///< drafts of one run that they can make
 };
 
 class device {
@@ -60,6 +62,9 @@ class device {
   virtual std::unique_ptr<target_stream> open_target_stream() = 0;
   /// Null when the device holds no draft model.
   virtual std::unique_ptr<draft_stream> open_draft_stream() = 0;
+  /// Null when the device holds no draft heads. They take in what the target computes: a proposal names the last known
+  /// token only, and is not filled when the device does not have that row's hidden state.
+  virtual std::unique_ptr<draft_stream> open_head_stream() { return nullptr; }
 };
 
 }  // namespace tandem::gpu

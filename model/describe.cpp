@@ -3,60 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "config/limits.hpp"
 #include "model/printable.hpp"
-#include "model/tensor_layout.hpp"
+#include "model/tensor_finder.hpp"
 
 namespace tandem::model {
 namespace {
-
-/// Looks tensors up by name, checks them, remembers which were used. The first failure sticks.
-class tensor_finder {
- public:
-  tensor_finder(const hyperparameters& numbers, const std::vector<tensor>& tensors) : source_(numbers.source) {
-    for (const tensor& each : tensors) by_name_.emplace(each.name, &each);
-  }
-
-  const tensor* find(std::string_view name) const {
-    const auto found = by_name_.find(name);
-    return found == by_name_.end() ? nullptr : found->second;
-  }
-
-  /// Null and a failure when it is missing or its shape is another.
-  const tensor* need(const std::string& name, std::int64_t rows, std::int64_t columns) {
-    if (failure_) return nullptr;
-    const tensor* found = find(name);
-    if (found == nullptr) {
-      refuse(error_code::corrupt, source_,
-             fmt::format("{}: tensor \"{}\" is missing; the model is incomplete.", source_, name));
-      return nullptr;
-    }
-    if (found->rows != rows || found->columns != columns) {
-      refuse(error_code::corrupt, found->file,
-             fmt::format("{}: tensor \"{}\" at offset {} has {} × {} values but {} says {} × {}.", found->file, name,
-                         found->file_offset, found->rows, found->columns, source_, rows, columns));
-      return nullptr;
-    }
-    used_.insert(found);
-    return found;
-  }
-
-  void refuse(error_code code, std::string param, std::string message) {
-    if (!failure_) failure_ = error{code, std::move(message), std::move(param)};
-  }
-
-  bool used(const tensor& each) const { return used_.contains(&each); }
-  const std::optional<error>& failure() const { return failure_; }
-
- private:
-  std::string source_;
-  std::unordered_map<std::string_view, const tensor*> by_name_;
-  std::unordered_set<const tensor*> used_;
-  std::optional<error> failure_;
-};
 
 std::int64_t size_in(const hyperparameters& numbers, size_of size) {
   switch (size) {
@@ -129,17 +82,11 @@ void refuse_unused(tensor_finder& finder, const tensor_naming& naming, const arc
   }
 }
 
-void check_values(tensor_finder& finder, const std::vector<tensor>& tensors, description& model) {
+void count_weights(const tensor_finder& finder, const std::vector<tensor>& tensors, description& model) {
   for (const tensor& each : tensors) {
-    if (finder.failure()) return;
     if (!finder.used(each)) continue;
     model.parameters += static_cast<std::uint64_t>(each.rows * each.columns);
     model.weight_bytes += each.data.size();
-    const auto bad = find_not_finite(each);
-    if (!bad) continue;
-    finder.refuse(error_code::corrupt, each.file,
-                  fmt::format("{}: tensor \"{}\" holds an infinity or NaN at offset {}; the file is damaged.",
-                              each.file, each.name, *bad));
   }
 }
 
@@ -164,12 +111,13 @@ result<description> describe_model(const hyperparameters& numbers, const archite
   if (auto checked = check_hyperparameters(numbers); !checked) return tl::unexpected(checked.error());
   description model;
   copy_sizes(numbers, model);
-  tensor_finder finder(numbers, tensors);
+  tensor_finder finder(numbers.source, tensors);
   find_ends(finder, numbers, naming, model);
   find_layers(finder, numbers, shape, naming, model);
   if (!finder.failure()) refuse_unused(finder, naming, shape, tensors);
-  check_values(finder, tensors, model);
+  finder.check_finite();
   if (finder.failure()) return tl::unexpected(*finder.failure());
+  count_weights(finder, tensors, model);
   model.vocabulary_size = static_cast<std::int32_t>(model.embedding->rows);
   return model;
 }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "config/limits.hpp"
-#include "model/config_fields.hpp"
 #include "model/huggingface_rope.hpp"
 #include "model/printable.hpp"
 
@@ -56,6 +55,13 @@ void refuse_unknown_settings(config_fields& fields) {
 
 }  // namespace
 
+void read_layer_numbers(config_fields& fields, hyperparameters& numbers) {
+  read_sizes(fields, numbers);
+  if (fields.failure()) return;
+  read_huggingface_rope(fields, numbers);
+  refuse_unknown_settings(fields);
+}
+
 result<huggingface_config> parse_huggingface_config(std::string_view json, std::string_view path) {
   text::json_document document;
   const auto root = document.parse(json, path);
@@ -71,9 +77,7 @@ result<huggingface_config> parse_huggingface_config(std::string_view json, std::
   numbers.source = path;
   numbers.tied_embeddings = fields.boolean_or("tie_word_embeddings", false);  // transformers' default for these two
   if (config.shape->has_attention_bias_setting) numbers.attention_bias = fields.boolean_or("attention_bias", false);
-  read_sizes(fields, numbers);
-  read_huggingface_rope(fields, numbers);
-  refuse_unknown_settings(fields);
+  read_layer_numbers(fields, numbers);
   if (fields.failure()) return tl::unexpected(*fields.failure());
   return config;
 }

@@ -54,13 +54,15 @@ result<shard_contents> read_index(const std::filesystem::path& folder) {
   return read_weight_map(*root, path);
 }
 
-result<void> add_file(const std::filesystem::path& folder, const std::string& name, safetensors_weights& weights,
-                      std::vector<tensor>& tensors) {
+result<void> add_file(const std::filesystem::path& folder, const std::string& name, const safetensors_wishes& wishes,
+                      safetensors_weights& weights, std::vector<tensor>& tensors) {
   auto file = open_folder_file(folder, name, kAnySize);
   if (!file) return tl::unexpected(file.error());
-  auto parsed = parse_safetensors((*file)->bytes(), (folder / name).string());
+  std::vector<integer_array> integers;
+  auto parsed = parse_safetensors((*file)->bytes(), (folder / name).string(), wishes.integers ? &integers : nullptr);
   if (!parsed) return tl::unexpected(parsed.error());
   tensors = std::move(*parsed);
+  std::move(integers.begin(), integers.end(), std::back_inserter(weights.integers));
   weights.files.push_back(std::move(*file));
   return {};
 }
@@ -84,11 +86,12 @@ result<void> check_contents(const std::string& shard, const std::vector<tensor>&
 
 }  // namespace
 
-result<safetensors_weights> open_safetensors(const std::filesystem::path& folder) {
+result<safetensors_weights> open_safetensors(const std::filesystem::path& folder, const safetensors_wishes& wishes) {
   safetensors_weights weights;
   std::error_code ignored;
-  if (std::filesystem::exists(folder / kSingleName, ignored)) {
-    if (auto added = add_file(folder, std::string(kSingleName), weights, weights.tensors); !added) {
+  for (const std::string_view name : {kSingleName, wishes.other_name}) {
+    if (name.empty() || !std::filesystem::exists(folder / name, ignored)) continue;
+    if (auto added = add_file(folder, std::string(name), wishes, weights, weights.tensors); !added) {
       return tl::unexpected(added.error());
     }
     return weights;
@@ -102,7 +105,9 @@ result<safetensors_weights> open_safetensors(const std::filesystem::path& folder
   if (!shards) return tl::unexpected(shards.error());
   for (auto& [name, expected] : *shards) {
     std::vector<tensor> tensors;
-    if (auto added = add_file(folder, name, weights, tensors); !added) return tl::unexpected(added.error());
+    const std::size_t integers_before = weights.integers.size();
+    if (auto added = add_file(folder, name, wishes, weights, tensors); !added) return tl::unexpected(added.error());
+    for (std::size_t i = integers_before; i < weights.integers.size(); ++i) expected.erase(weights.integers[i].name);
     if (auto same = check_contents((folder / name).string(), tensors, std::move(expected)); !same) {
       return tl::unexpected(same.error());
     }

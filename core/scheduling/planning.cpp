@@ -93,6 +93,7 @@ std::int32_t scheduler::impl::drafts_that_fit(const sequence& seq, draft_method 
     if (seq.length() > options.draft_context_limit) return 0;
     k = std::min(k, options.draft_context_limit - seq.length() + 1);
   }
+  if (kind_of(method) == source_kind::head) k = std::min(k, options.head_draft_limit);
   return std::max(0, k);
 }
 

@@ -25,10 +25,11 @@ struct scheduler_options {
   bool prefix_caching = true;
   bool priority_policy = false;  ///< else first come, first served
   acceptance_rule rule = acceptance_rule::coupled;
-  std::int32_t max_draft_tokens = 8;     ///< k the device was made for
-  std::int32_t draft_context_limit = 0;  ///< positions a draft model can hold; 0 = no draft model
-  std::int32_t draft_vocabulary = 0;     ///< ids from here on a draft model cannot read; 0 = it reads all
-  std::vector<draft_method> drafters;    ///< sources that exist
+  std::int32_t max_draft_tokens = 8;                        ///< k the device was made for
+  std::int32_t draft_context_limit = 0;                     ///< positions a draft model can hold; 0 = no draft model
+  std::int32_t head_draft_limit = limits::kMaxDraftTokens;  ///< drafts of one run that draft heads can make
+  std::int32_t draft_vocabulary = 0;   ///< ids from here on a draft model cannot read; 0 = it reads all
+  std::vector<draft_method> drafters;  ///< sources that exist
   std::int32_t vocabulary_size = 0;
   std::vector<token_id> end_tokens;  ///< sorted
   std::uint32_t pool_gen = 1;

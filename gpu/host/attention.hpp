@@ -25,7 +25,8 @@ constexpr std::int32_t partitions_seen(std::int32_t position) {
 }
 
 /// One head group of consecutive rows. Query of (row r, head h) is at queries + r·query_stride + h·head_dim; its result
-/// at out + r·out_stride + h·head_dim. Row r stands at position first_position + r and sees positions 0 … its own.
+/// at out + r·out_stride + h·head_dim. Row r stands at position first_position + r and sees positions
+/// unseen_positions … its own.
 struct attention_task {
   kv_layer_view cache;
   const block_id* table = nullptr;  ///< block of positions [i·block_size, …)
@@ -38,6 +39,9 @@ struct attention_task {
   float* out = nullptr;
   std::int64_t out_stride = 0;
   float scale = 1.0F;  ///< on the scores
+  /// Leading positions that no row sees, fewer than limits::kAttentionPartition and than first_position + 1; what their
+  /// pages hold must be finite.
+  std::int32_t unseen_positions = 0;
 
   /// Of a task that is cut over several calls: partition p of query i = r·group + h at
   /// partials + (i·partial_partitions + p)·partial_floats. Null: the whole task in one call.
@@ -46,12 +50,12 @@ struct attention_task {
 };
 
 /// computes: softmax(q·Kᵀ·scale)·V per query. shapes: attention_task. mapping: attend() in one call per (rows of one
-/// sequence, kv head), or attend_partitions() in several calls that together cover all partitions, then merge_partials();
-/// inside, tiles of kAttentionQueries queries; scores with one token per lane, values with one channel per lane.
-/// requires: head_dim ≤ kMaxHeadDim. cost: K and V are read once per tile. accuracy: fp32 with softmax over partitions
-/// of limits::kAttentionPartition absolute positions, each with its own largest score, merged one by one, ascending, in
-/// both ways with the same operations; the operations on one query depend on its position alone, so its bits depend
-/// neither on the other rows nor on the cut. tested by: tests/gpu/attention_test.cpp.
+/// sequence, kv head), or attend_partitions() in several calls that together cover all partitions, then
+/// merge_partials(); inside, tiles of kAttentionQueries queries; scores with one token per lane, values with one
+/// channel per lane. requires: head_dim ≤ kMaxHeadDim. cost: K and V are read once per tile. accuracy: fp32 with
+/// softmax over partitions of limits::kAttentionPartition absolute positions, each with its own largest score, merged
+/// one by one, ascending, in both ways with the same operations; the operations on one query depend on its position
+/// alone, so its bits depend neither on the other rows nor on the cut. tested by: tests/gpu/attention_test.cpp.
 struct attention_kernels {
   void (*attend)(const attention_task& task);
   /// Partitions [first, end) of every row that sees them, into task.partials.

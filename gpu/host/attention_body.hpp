@@ -65,6 +65,7 @@ template <class Element>
 void attend_partition(const attention_task& task, query_tile& tile, std::int32_t begin) {
   const std::int32_t end = begin + seen(tile, tile.count - 1, begin);
   score_partition<Element>(task, tile, begin, end);
+  if (begin == 0 && task.unseen_positions > 0) hide(tile, task.unseen_positions);
   if constexpr (kScaled<Element>) gather_value_scales(task, tile, begin, end);
   for (std::int32_t q = 0; q < tile.count; ++q)
     if (seen(tile, q, begin) > 0) exponentiate<Element>(tile, q, seen(tile, q, begin));
@@ -99,8 +100,8 @@ void attend(const attention_task& task) {
 }
 
 TANDEM_INLINE float* partial_of(const attention_task& task, std::int32_t query, std::int32_t partition) {
-  return task.partials + (std::int64_t{query} * task.partial_partitions + partition) *
-                             partial_floats(task.cache.value_stride);
+  return task.partials +
+         (std::int64_t{query} * task.partial_partitions + partition) * partial_floats(task.cache.value_stride);
 }
 
 void attend_partitions(const attention_task& task, std::int32_t first_partition, std::int32_t end_partition) {

@@ -86,6 +86,12 @@ void score_partition(const attention_task& task, query_tile& tile, std::int32_t 
   if (first < tile.count) score_rest<kScoreQueries, Element>(task, tile, first, begin, end);
 }
 
+/// The first `count` scores of the first partition weigh nothing.
+void hide(query_tile& tile, std::int32_t count) {
+  for (std::int32_t q = 0; q < tile.count; ++q)
+    for (std::int32_t i = 0; i < count; ++i) tile.scores[q * kScoreStride + i] = kMinusInfinity;
+}
+
 /// Of positions [begin, end), one after the other.
 TANDEM_INLINE void gather_value_scales(const attention_task& task, query_tile& tile, std::int32_t begin,
                                        std::int32_t end) {

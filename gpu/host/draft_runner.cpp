@@ -3,8 +3,6 @@
 #include <algorithm>
 
 #include "core/assert.hpp"
-#include "core/sampling/distribution.hpp"
-#include "core/sampling/noise.hpp"
 
 namespace tandem::gpu::host {
 
@@ -13,7 +11,7 @@ draft_runner::draft_runner(model_executor& executor, compute_team& team, std::in
     : executor_(executor),
       team_(team),
       slots_(slots, executor.cache().shape().blocks),
-      target_vocabulary_(target_vocabulary) {}
+      sampler_(target_vocabulary, {}, team.threads()) {}
 
 draft_outcome draft_runner::run(const draft_work& work) {
   slots_.apply(work.closed, work.opened, work.table_deltas);
@@ -33,10 +31,10 @@ draft_outcome draft_runner::run(const draft_work& work) {
   return outcome;
 }
 
-/// The counts are of known tokens again; which drafts become known is told by the next proposal's first position.
+/// Which drafts become known is told by the next proposal's first position.
 void draft_runner::forget_drafts(planned& part) {
   if (part.filled == nullptr || !part.slot->keeps_counts) return;
-  for (const token_id token : part.filled->tokens) part.slot->counts.remove_output(token);
+  draft_sampler::forget(*part.slot, *part.filled);
   part.slot->last_drafts = part.filled->tokens;
 }
 
@@ -126,48 +124,15 @@ void draft_runner::sample_all(std::span<const yield> yields) {
     std::vector<std::int32_t> rows;
     for (const yield& each : some) rows.push_back(each.row);
     const std::span<float> logits = executor_.logits(rows);
-    const auto draw = [&](std::int64_t first, std::int64_t end, std::int32_t) {
-      for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(end); ++i)
-        sample(*some[i].part, logits.subspan(i * vocabulary, vocabulary));
+    const auto draw = [&](std::int64_t first, std::int64_t end, std::int32_t thread) {
+      for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(end); ++i) {
+        planned& part = *some[i].part;
+        part.ended = !sampler_.draw(*part.slot, *part.filled, logits.subspan(i * vocabulary, vocabulary),
+                                    part.known() + part.drafts(), thread);
+      }
     };
     team_.parallel_for(static_cast<std::int64_t>(some.size()), 1, draw);
   }
-}
-
-/// Draws the next draft as the target would: same penalties as if the earlier drafts were committed, same noise.
-void draft_runner::sample(planned& part, std::span<float> logits) {
-  slot_state& slot = *part.slot;
-  const sampling_params& params = *slot.sampling;
-  const std::int64_t position = part.known() + part.drafts();
-  const auto output_index = static_cast<std::int32_t>(position) - slot.prompt_length;
-  logits = logits.first(std::min(logits.size(), static_cast<std::size_t>(target_vocabulary_)));
-  if (penalties_active(params, output_index)) apply_penalties(logits, params, slot.counts, output_index);
-  if (slot.rule == acceptance_rule::rejection && params.temperature > 0) {
-    part.ended = !draw_from_own(part, logits, position);
-    if (part.ended) return;
-  } else {
-    part.filled->tokens.push_back(draw_coupled(logits, params, slot.noise_key, position));
-  }
-  if (slot.keeps_counts) slot.counts.add_output(part.filled->tokens.back());
-}
-
-/// For the rejection rule: a draw with the source's own noise, and the distribution it was drawn from. False when the
-/// filters left nothing.
-bool draft_runner::draw_from_own(planned& part, std::span<float> logits, std::int64_t position) {
-  const std::vector<candidate> candidates = filtered_distribution(logits, *part.slot->sampling);
-  if (candidates.empty()) return false;
-  std::vector<float> q(static_cast<std::size_t>(target_vocabulary_), 0.0F);
-  for (const candidate& each : candidates) q[static_cast<std::size_t>(each.id)] = each.probability;
-  double left = uniform(part.slot->noise_key, position, 0, noise_purpose::draft);
-  std::size_t chosen = 0;
-  for (std::size_t i = 0; i < candidates.size(); ++i) {
-    if (candidates[i].probability > 0) chosen = i;
-    left -= static_cast<double>(candidates[i].probability);
-    if (left < 0) break;
-  }
-  part.filled->tokens.push_back(candidates[chosen].id);
-  part.filled->q.push_back(std::move(q));
-  return true;
 }
 
 }  // namespace tandem::gpu::host

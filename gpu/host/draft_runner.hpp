@@ -10,6 +10,7 @@
 #include "core/step.hpp"
 #include "core/ticket.hpp"
 #include "gpu/host/compute_team.hpp"
+#include "gpu/host/draft_sampler.hpp"
 #include "gpu/host/model_executor.hpp"
 #include "gpu/host/slot_table.hpp"
 
@@ -49,13 +50,11 @@ class draft_runner {
   std::vector<planned*> able_to_draft(std::int32_t drafts_so_far);
   void draft_rows(std::span<planned* const> parts);
   void sample_all(std::span<const yield> yields);
-  void sample(planned& part, std::span<float> logits);
-  bool draw_from_own(planned& part, std::span<float> logits, std::int64_t position);
 
   model_executor& executor_;
   compute_team& team_;
   slot_table slots_;
-  std::int32_t target_vocabulary_;
+  draft_sampler sampler_;
   std::vector<planned> parts_;
 };
 

@@ -9,8 +9,11 @@
 
 #include "config/limits.hpp"
 #include "core/assert.hpp"
+#include "gpu/host/eagle_runner.hpp"
 #include "gpu/host/host_core.hpp"
 #include "gpu/host/host_resources.hpp"
+#include "gpu/host/medusa_runner.hpp"
+#include "gpu/host/settled_options.hpp"
 
 namespace tandem::gpu {
 namespace {
@@ -18,15 +21,6 @@ namespace {
 using namespace host;
 
 constexpr double kTargetShareOfProgress = 0.75;  // of the fraction reported, when there is a draft model too
-
-/// The options with every "0: choose" chosen.
-struct settled_options {
-  host_options asked;
-  isa set = isa::portable;
-  std::int32_t threads = 1;
-  kv_format kv = kv_format::bf16;
-  packing how = packing::native;
-};
 
 class host_device final : public device {
  public:
@@ -36,97 +30,52 @@ class host_device final : public device {
   std::unique_ptr<draft_stream> open_draft_stream() override {
     return core_->draft_work ? make_draft_stream(core_) : nullptr;
   }
+  std::unique_ptr<draft_stream> open_head_stream() override {
+    return core_->head_work ? make_head_stream(core_) : nullptr;
+  }
 
  private:
   std::shared_ptr<host_core> core_;
 };
 
-struct bounded_option {
-  const char* name;
-  std::int64_t value;
-  std::int64_t least;
-  std::int64_t most;
+/// The files; null: none.
+struct device_models {
+  const model::model* target = nullptr;
+  const model::model* draft = nullptr;
+  const model::draft_heads* heads = nullptr;
 };
 
-result<void> check_bounds(const host_options& options) {
-  const bounded_option all[] = {
-      {"threads", options.threads, 0, static_cast<std::int64_t>(limits::kMaxComputeThreads)},
-      {"block_size", options.block_size, 1, limits::kMaxBlockSize},
-      {"num_kv_blocks", options.num_kv_blocks, 0, limits::kMaxKvBlocks},
-      {"max_num_seqs", options.max_num_seqs, 1, static_cast<std::int64_t>(limits::kMaxSequencesInFlight)},
-      {"max_model_len", options.max_model_len, 0, limits::kMaxModelLength},
-      {"max_num_batched_tokens", options.max_num_batched_tokens, 1, limits::kMaxBatchedTokens},
-      {"max_draft_tokens", options.max_draft_tokens, 0, limits::kMaxDraftTokens}};
-  for (const bounded_option& each : all) {
-    if (each.value >= each.least && each.value <= each.most) continue;
-    return fail(error_code::invalid_argument,
-                std::string(each.name) + " is " + std::to_string(each.value) + "; choose a number from " +
-                    std::to_string(each.least) + " to " + std::to_string(each.most) + ".",
-                each.name);
-  }
-  return {};
-}
+/// What is to be computed with, before memory is divided.
+struct packed_parts {
+  packed_model target;
+  std::optional<packed_model> draft;
+  std::int32_t draft_context = 0;
+  std::optional<packed_heads> heads;
 
-packing packing_of(const host_options& options) {
-  switch (options.dtype) {
-    case compute_dtype::bf16:
-      return packing::bf16;
-    case compute_dtype::fp32:
-      return packing::fp32;
-    case compute_dtype::automatic:
-      break;
-  }
-  return options.quantization == weight_quantization::int8 ? packing::int8 : packing::native;
-}
+  bool heads_have_pages() const { return heads && heads->kind != model::head_kind::medusa; }
+};
 
-kv_format format_of(kv_dtype asked, compute_dtype compute) {
-  switch (asked) {
-    case kv_dtype::bf16:
-      return kv_format::bf16;
-    case kv_dtype::fp32:
-      return kv_format::fp32;
-    case kv_dtype::int8:
-      return kv_format::int8;
-    case kv_dtype::automatic:
-      break;
-  }
-  return compute == compute_dtype::fp32 ? kv_format::fp32 : kv_format::bf16;
-}
-
-result<settled_options> settle(const host_options& options, const model::model& target) {
-  if (auto fits = check_bounds(options); !fits) return tl::unexpected(fits.error());
-  if (options.quantization != weight_quantization::none && options.dtype != compute_dtype::automatic)
-    return fail(error_code::invalid_argument,
-                "quantization int8 needs dtype auto: bf16 and fp32 keep weights in more than 8 bits.", "quantization");
-  settled_options settled{options};
-  const std::int32_t context = target.describe().context_length;
-  if (options.max_model_len > context)
-    return fail(error_code::invalid_argument,
-                "max_model_len is " + std::to_string(options.max_model_len) + " but the model was made for " +
-                    std::to_string(context) + " positions; choose at most that.",
-                "max_model_len");
-  if (options.max_model_len == 0) settled.asked.max_model_len = context;
-  auto set = choose_isa(options.isa);
-  if (!set) return tl::unexpected(set.error());
-  settled.set = *set;
-  const auto most_threads = static_cast<std::int32_t>(limits::kMaxComputeThreads);
-  settled.threads = options.threads > 0 ? options.threads : std::min(granted_cores(), most_threads);
-  settled.how = packing_of(options);
-  settled.kv = format_of(options.kv, options.dtype);
-  return settled;
-}
-
-kv_shape kv_shape_of(const packed_model& packed, const settled_options& options) {
+kv_shape kv_shape_of(const model_shape& model, std::size_t layers, const settled_options& options) {
   kv_shape shape;
-  shape.layers = static_cast<std::int32_t>(packed.layers.size());
-  shape.kv_heads = packed.shape.kv_heads;
-  shape.head_dim = packed.shape.head_dim;
+  shape.layers = static_cast<std::int32_t>(layers);
+  shape.kv_heads = model.kv_heads;
+  shape.head_dim = model.head_dim;
   shape.block_size = options.asked.block_size;
   shape.format = options.kv;
   return shape;
 }
 
-/// Blocks both models' pages are made for; `bytes_each` is for target and draft together.
+std::uint64_t bytes_per_block(const packed_parts& parts, const settled_options& options) {
+  const auto pages = [&](const model_shape& model, std::size_t layers) {
+    return kv_cache::block_bytes(kv_shape_of(model, layers, options));
+  };
+  std::uint64_t bytes = pages(parts.target.shape, parts.target.layers.size());
+  if (parts.draft) bytes += pages(parts.draft->shape, parts.draft->layers.size());
+  if (parts.heads_have_pages()) bytes += pages(parts.heads->eagle.shape, 1) + eagle_runner::block_bytes(*parts.heads);
+  return bytes;
+}
+
+/// Blocks that all pages are made for; `bytes_each` is for target, draft and heads together.
 result<std::int32_t> count_blocks(const settled_options& options, std::uint64_t bytes_each) {
   if (options.asked.num_kv_blocks > 0) return options.asked.num_kv_blocks;
   std::uint64_t budget = options.asked.kv_bytes;
@@ -141,11 +90,16 @@ result<std::int32_t> count_blocks(const settled_options& options, std::uint64_t 
                                   std::to_string(budget) + " may be used; free memory or raise the KV size.");
 }
 
+result<kv_cache> make_cache(const model_shape& model, std::size_t layers, const settled_options& options,
+                            std::int32_t blocks) {
+  kv_shape shape = kv_shape_of(model, layers, options);
+  shape.blocks = blocks;
+  return kv_cache::make(shape);
+}
+
 result<std::unique_ptr<model_executor>> make_executor(packed_model packed, const settled_options& options,
                                                       std::int32_t blocks, std::int32_t positions, compute_team& team) {
-  kv_shape shape = kv_shape_of(packed, options);
-  shape.blocks = blocks;
-  auto cache = kv_cache::make(shape);
+  auto cache = make_cache(packed.shape, packed.layers.size(), options, blocks);
   if (!cache) return tl::unexpected(cache.error());
   return std::make_unique<model_executor>(
       std::move(packed), std::move(*cache), team,
@@ -171,52 +125,84 @@ void describe_device(host_core& core, const settled_options& options) {
   info.threads = options.threads;
   info.block_size = options.asked.block_size;
   info.num_kv_blocks = core.target->cache().shape().blocks;
-  info.weight_bytes = core.target->weight_bytes() + (core.draft ? core.draft->weight_bytes() : 0);
-  info.kv_bytes = pages(*core.target) + (core.draft ? pages(*core.draft) : 0);
+  info.weight_bytes = core.target->weight_bytes() + (core.draft ? core.draft->weight_bytes() : 0) +
+                      (core.head ? core.head->weight_bytes() : 0);
+  info.kv_bytes =
+      pages(*core.target) + (core.draft ? pages(*core.draft) : 0) + (core.head ? core.head->kept_bytes() : 0);
   info.draft_context_limit = core.draft ? core.draft->limits().max_positions : 0;
   info.vocabulary_size = core.target->shape().vocabulary_size;
+  if (!core.head) return;
+  info.head_method = core.head->method();
+  info.head_draft_limit = core.head->most_drafts();
+}
+
+result<std::unique_ptr<draft_head>> make_head(packed_heads heads, host_core& core, const settled_options& options) {
+  const std::int32_t slots = options.asked.max_num_seqs;
+  if (heads.kind == model::head_kind::medusa)
+    return std::make_unique<medusa_runner>(std::move(heads), *core.target, *core.team, slots);
+  auto cache = make_cache(heads.eagle.shape, 1, options, core.target->cache().shape().blocks);
+  if (!cache) return tl::unexpected(cache.error());
+  return std::make_unique<eagle_runner>(std::move(heads), std::move(*cache), *core.target, *core.team, slots);
 }
 
 /// Executors for the packed models, on pages of as many blocks as fit.
-result<void> make_executors(host_core& core, const settled_options& options, packed_model target,
-                            std::optional<packed_model> draft, std::int32_t draft_context) {
-  const std::uint64_t bytes_each = kv_cache::block_bytes(kv_shape_of(target, options)) +
-                                   (draft ? kv_cache::block_bytes(kv_shape_of(*draft, options)) : 0);
-  const auto blocks = count_blocks(options, bytes_each);
+result<void> make_executors(host_core& core, const settled_options& options, packed_parts parts) {
+  const auto blocks = count_blocks(options, bytes_per_block(parts, options));
   if (!blocks) return tl::unexpected(blocks.error());
-  auto executor = make_executor(std::move(target), options, *blocks, options.asked.max_model_len, *core.team);
+  auto executor = make_executor(std::move(parts.target), options, *blocks, options.asked.max_model_len, *core.team);
   if (!executor) return tl::unexpected(executor.error());
   core.target = std::move(*executor);
-  if (!draft) return {};
-  auto drafting = make_executor(std::move(*draft), options, *blocks, draft_context, *core.team);
-  if (!drafting) return tl::unexpected(drafting.error());
-  core.draft = std::move(*drafting);
+  if (parts.draft) {
+    auto drafting = make_executor(std::move(*parts.draft), options, *blocks, parts.draft_context, *core.team);
+    if (!drafting) return tl::unexpected(drafting.error());
+    core.draft = std::move(*drafting);
+  }
+  if (!parts.heads) return {};
+  auto head = make_head(std::move(*parts.heads), core, options);
+  if (!head) return tl::unexpected(head.error());
+  core.head = std::move(*head);
   return {};
 }
 
-result<std::shared_ptr<host_core>> make_core(const settled_options& options, const model::model& target,
-                                             const model::model* draft) {
+/// Runners for what the executors can do.
+void make_runners(host_core& core, const settled_options& options) {
+  const std::int32_t slots = options.asked.max_num_seqs;
+  core.target_work = std::make_unique<target_runner>(*core.target, *core.team, slots, core.head.get());
+  if (core.draft)
+    core.draft_work =
+        std::make_unique<draft_runner>(*core.draft, *core.team, slots, core.target->shape().vocabulary_size);
+  if (core.head)
+    core.head_work = std::make_unique<head_runner>(*core.head, core.target_work->slots(), slots,
+                                                   core.target->cache().shape().blocks);
+}
+
+result<packed_parts> load_all(const device_models& models, const settled_options& options, compute_team& team) {
+  const double share = models.draft == nullptr ? 1.0 : kTargetShareOfProgress;
+  auto target = load(*models.target, options, team, 0.0, share);
+  if (!target) return tl::unexpected(target.error());
+  packed_parts parts{.target = std::move(*target), .draft = {}, .heads = {}};
+  if (models.draft != nullptr) {
+    auto draft = load(*models.draft, options, team, share, 1.0);
+    if (!draft) return tl::unexpected(draft.error());
+    parts.draft = std::move(*draft);
+    parts.draft_context = std::min(models.draft->describe().context_length, options.asked.max_model_len);
+  }
+  if (models.heads != nullptr) {
+    auto heads = pack_heads(*models.heads, options.how, options.set, team);
+    if (!heads) return tl::unexpected(heads.error());
+    parts.heads = std::move(*heads);
+  }
+  return parts;
+}
+
+result<std::shared_ptr<host_core>> make_core(const settled_options& options, const device_models& models) {
   const denormals_off same_rounding_everywhere;
   auto core = std::make_shared<host_core>();
   core->team = std::make_unique<compute_team>(options.threads);
-  const double share = draft == nullptr ? 1.0 : kTargetShareOfProgress;
-  auto packed = load(target, options, *core->team, 0.0, share);
-  if (!packed) return tl::unexpected(packed.error());
-  std::optional<packed_model> packed_draft;
-  if (draft != nullptr) {
-    auto loaded = load(*draft, options, *core->team, share, 1.0);
-    if (!loaded) return tl::unexpected(loaded.error());
-    packed_draft = std::move(*loaded);
-  }
-  const std::int32_t draft_context =
-      draft == nullptr ? 0 : std::min(draft->describe().context_length, options.asked.max_model_len);
-  auto made = make_executors(*core, options, std::move(*packed), std::move(packed_draft), draft_context);
-  if (!made) return tl::unexpected(made.error());
-  const std::int32_t slots = options.asked.max_num_seqs;
-  core->target_work = std::make_unique<target_runner>(*core->target, *core->team, slots);
-  if (core->draft)
-    core->draft_work =
-        std::make_unique<draft_runner>(*core->draft, *core->team, slots, core->target->shape().vocabulary_size);
+  auto parts = load_all(models, options, *core->team);
+  if (!parts) return tl::unexpected(parts.error());
+  if (auto made = make_executors(*core, options, std::move(*parts)); !made) return tl::unexpected(made.error());
+  make_runners(*core, options);
   describe_device(*core, options);
   return core;
 }
@@ -224,11 +210,11 @@ result<std::shared_ptr<host_core>> make_core(const settled_options& options, con
 }  // namespace
 
 result<std::unique_ptr<device>> make_host_device(const host_options& options, const model::model& target,
-                                                 const model::model* draft) {
+                                                 const model::model* draft, const model::draft_heads* heads) {
   const auto settled = settle(options, target);
   if (!settled) return tl::unexpected(settled.error());
   try {
-    auto core = make_core(*settled, target, draft);
+    auto core = make_core(*settled, {&target, draft, heads});
     if (!core) return tl::unexpected(core.error());
     return std::make_unique<host_device>(std::move(*core));
   } catch (const std::exception& failure) {

@@ -8,6 +8,7 @@
 
 #include "core/result.hpp"
 #include "gpu/device.hpp"
+#include "model/draft_heads.hpp"
 #include "model/model.hpp"
 
 namespace tandem::gpu {
@@ -26,11 +27,11 @@ enum class kv_dtype : std::uint8_t { automatic, bf16, fp32, int8 };  // automati
 struct host_options {
   std::int32_t threads = 0;  ///< 0: the cores the cgroup grants
   compute_dtype dtype = compute_dtype::automatic;
-  weight_quantization quantization = weight_quantization::none;  ///< of the target and of the draft
+  weight_quantization quantization = weight_quantization::none;  ///< of the target, the draft and the heads
   kv_dtype kv = kv_dtype::automatic;
-  std::int32_t block_size = 16;    ///< tokens
-  std::int32_t num_kv_blocks = 0;  ///< 0: from kv_bytes
-  std::uint64_t kv_bytes = 0;      ///< for target and draft together; 0: min(4 GiB, 40 % of what is free after loading)
+  std::int32_t block_size = 16;     ///< tokens
+  std::int32_t num_kv_blocks = 0;   ///< 0: from kv_bytes
+  std::uint64_t kv_bytes = 0;       ///< of all pages together; 0: min(4 GiB, 40 % of what is free after loading)
   std::int32_t max_num_seqs = 256;  ///< slots
   std::int32_t max_model_len = 0;   ///< positions; 0: the model's own
   std::int32_t max_num_batched_tokens = 512;
@@ -39,10 +40,11 @@ struct host_options {
   std::function<void(double fraction)> on_progress;  ///< while weights are packed; may be empty
 };
 
-/// Loads and packs the weights of `target` (and of `draft`, may be null), allocates the KV pages and starts the compute
-/// team. The files may be closed afterwards. Errors: invalid_argument (options), unsupported (a tensor kind, a missing
-/// instruction set), corrupt (a tensor of the wrong shape), io (no memory: the message says how much was needed).
+/// Loads and packs the weights of `target` (and of `draft` and `heads`, which may be null), allocates the KV pages and
+/// starts the compute team. The files may be closed afterwards. Errors: invalid_argument (options), unsupported (a
+/// tensor kind, a missing instruction set), corrupt (a tensor of the wrong shape), io (no memory: the message says how
+/// much was needed).
 result<std::unique_ptr<device>> make_host_device(const host_options& options, const model::model& target,
-                                                 const model::model* draft);
+                                                 const model::model* draft, const model::draft_heads* heads = nullptr);
 
 }  // namespace tandem::gpu

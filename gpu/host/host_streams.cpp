@@ -80,9 +80,12 @@ class host_target_stream final : public target_stream {
   open_queue queue_;
 };
 
+/// Of a draft model or of draft heads, whichever `runner` is.
+template <class Runner>
 class host_draft_stream final : public draft_stream {
  public:
-  explicit host_draft_stream(std::shared_ptr<host_core> core) : queue_(std::move(core), leader::urgency::draft) {}
+  host_draft_stream(std::shared_ptr<host_core> core, Runner& runner)
+      : queue_(std::move(core), leader::urgency::draft), runner_(runner) {}
 
   void launch(std::shared_ptr<const draft_work> work, draft_completion done) override {
     TANDEM_ASSERT(work != nullptr && done);
@@ -91,9 +94,8 @@ class host_draft_stream final : public draft_stream {
       if (work->drafts) work->drafts->cancel();
       done(dropped<draft_outcome>(work->step));
     };
-    item.run = [core = &queue_.core(), work = std::move(work),
-                done = std::move(done)](const leader_item::timing& timing) {
-      auto outcome = guarded<draft_outcome>(work->step, [&] { return core->draft_work->run(*work); });
+    item.run = [runner = &runner_, work = std::move(work), done = std::move(done)](const leader_item::timing& timing) {
+      auto outcome = guarded<draft_outcome>(work->step, [&] { return runner->run(*work); });
       if (!outcome.ok && work->drafts) work->drafts->cancel();
       outcome.device_ns = nanoseconds(clock::now() - timing.taken);
       done(std::move(outcome));
@@ -103,6 +105,7 @@ class host_draft_stream final : public draft_stream {
 
  private:
   open_queue queue_;
+  Runner& runner_;
 };
 
 }  // namespace
@@ -112,7 +115,13 @@ std::unique_ptr<target_stream> make_target_stream(std::shared_ptr<host_core> cor
 }
 
 std::unique_ptr<draft_stream> make_draft_stream(std::shared_ptr<host_core> core) {
-  return std::make_unique<host_draft_stream>(std::move(core));
+  draft_runner& runner = *core->draft_work;
+  return std::make_unique<host_draft_stream<draft_runner>>(std::move(core), runner);
+}
+
+std::unique_ptr<draft_stream> make_head_stream(std::shared_ptr<host_core> core) {
+  head_runner& runner = *core->head_work;
+  return std::make_unique<host_draft_stream<head_runner>>(std::move(core), runner);
 }
 
 }  // namespace tandem::gpu::host

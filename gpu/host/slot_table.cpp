@@ -47,6 +47,11 @@ slot_state& slot_table::at(slot_id slot) {
   return state;
 }
 
+slot_state* slot_table::find(slot_id slot, std::uint32_t slot_gen) {
+  slot_state& state = any(slot);
+  return state.open && state.slot_gen == slot_gen ? &state : nullptr;
+}
+
 void slot_table::apply(std::span<const slot_id> closed, std::span<const slot_opening> opened,
                        std::span<const table_delta> deltas) {
   for (const slot_id slot : closed) any(slot) = slot_state{};

@@ -48,6 +48,8 @@ class slot_table {
              std::span<const table_delta> deltas);
   /// An open slot.
   slot_state& at(slot_id slot);
+  /// Null unless the slot is open in that life.
+  slot_state* find(slot_id slot, std::uint32_t slot_gen);
 
  private:
   slot_state& any(slot_id slot);

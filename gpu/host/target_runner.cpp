@@ -8,10 +8,11 @@
 
 namespace tandem::gpu::host {
 
-target_runner::target_runner(model_executor& executor, compute_team& team, std::int32_t slots)
+target_runner::target_runner(model_executor& executor, compute_team& team, std::int32_t slots, draft_head* head)
     : executor_(executor),
       team_(team),
       slots_(slots, executor.cache().shape().blocks),
+      head_(head),
       scratch_(static_cast<std::size_t>(team.threads())) {}
 
 step_outcome target_runner::run(const step_work& work) {
@@ -27,6 +28,7 @@ step_outcome target_runner::run(const step_work& work) {
   run_forward();
   verify_all();
   score_prompts();
+  tell_head();
   return outcome;
 }
 
@@ -182,6 +184,24 @@ void target_runner::score_prompts() {
     };
     team_.parallel_for(static_cast<std::int64_t>(some.size()), 1, score);
   }
+}
+
+/// Rows of drafts that were not accepted hold nothing: their tokens are none of the sequence's.
+void target_runner::tell_head() {
+  if (head_ == nullptr) return;
+  std::vector<committed_rows> all;
+  for (const planned& part : parts_) {
+    committed_rows rows;
+    rows.slot = part.rows->slot;
+    rows.slot_gen = part.slot->slot_gen;
+    rows.yielded = !part.out->tokens.empty();
+    rows.first_row = part.first_row;
+    rows.first_position = part.rows->first_position;
+    rows.tokens = std::span(part.tokens).first(static_cast<std::size_t>(part.known() + part.out->accepted));
+    rows.table = part.slot->table;
+    all.push_back(rows);
+  }
+  head_->take_in(all);
 }
 
 }  // namespace tandem::gpu::host

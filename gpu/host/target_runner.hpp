@@ -8,6 +8,7 @@
 #include "core/step.hpp"
 #include "core/ticket.hpp"
 #include "gpu/host/compute_team.hpp"
+#include "gpu/host/draft_head.hpp"
 #include "gpu/host/model_executor.hpp"
 #include "gpu/host/slot_table.hpp"
 
@@ -15,7 +16,11 @@ namespace tandem::gpu::host {
 
 class target_runner {
  public:
-  target_runner(model_executor& executor, compute_team& team, std::int32_t slots);
+  /// `head` (may be null) takes in every step.
+  target_runner(model_executor& executor, compute_team& team, std::int32_t slots, draft_head* head);
+
+  /// For a source that drafts with the target's own counts.
+  slot_table& slots() { return slots_; }
 
   /// No ticket of the step is open any more. `device_ns` and `ticket_wait_ns` are left to the caller.
   step_outcome run(const step_work& work);
@@ -48,12 +53,14 @@ class target_runner {
   void verify_batch(std::span<planned> parts);
   void verify(planned& part, std::span<float> logits, std::int32_t thread);
   void score_prompts();
+  void tell_head();
   std::vector<prompt_row> prompt_rows();
   static void reserve_prompt_logprobs(planned& part);
 
   model_executor& executor_;
   compute_team& team_;
   slot_table slots_;
+  draft_head* head_;
   std::vector<planned> parts_;
   std::vector<std::vector<float>> scratch_;  // per thread: a row of logits to spoil when the raw one is needed later
 };

@@ -47,6 +47,7 @@ struct Options {
   std::uint64_t kv_cache_memory_bytes = 0;    ///< 0: min(4 GiB, 40 % of what is free)
   bool enable_prefix_caching = true;
   std::string draft_model;                      ///< a small model with the same tokens that proposes; "" = none
+  std::string draft_heads;                      ///< a folder with Medusa or EAGLE heads for the model; "" = none
   std::string speculative_config;               ///< one JSON object, as --speculative-config; "" = nothing
   std::shared_ptr<DraftSource> draft_source;    ///< your own, method "custom"; null = none
   std::uint64_t seed = 0;                       ///< from which requests without a seed get theirs
@@ -73,7 +74,7 @@ struct SamplingParams {
   std::int32_t n = 1;          ///< answers to the same prompt
   std::int32_t logprobs = -1;  ///< alternatives per token; -1: none
   std::vector<std::pair<std::int32_t, float>> logit_bias;
-  std::string speculative_method;            ///< "" the engine's | none | ngram | suffix | draft_model | custom
+  std::string speculative_method;  ///< "" the engine's | none | ngram | suffix | draft_model | medusa | eagle | custom
   std::int32_t num_speculative_tokens = -1;  ///< -1: the engine's
 };
 

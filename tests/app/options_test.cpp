@@ -126,7 +126,7 @@ TEST(options, flags_of_later_versions_are_refused_with_a_reason) {
   EXPECT_TRUE(says(parse("M --tensor-parallel-size 2"), "only 1 is offered yet"));
   EXPECT_TRUE(says(parse("M --gpu-memory-utilization 0.5"), "--kv-cache-memory"));
   EXPECT_TRUE(says(parse("M --trace t"), "not offered yet"));
-  EXPECT_TRUE(says(parse("M --speculative-config {\"method\":\"eagle\"}"), "not offered yet"));
+  EXPECT_TRUE(says(parse("M --speculative-config {\"method\":\"custom\"}"), "not offered yet"));
   EXPECT_EQ(parse("M --tensor-parallel-size 1").problem, "");
 }
 
@@ -179,6 +179,20 @@ TEST(options, a_file_that_is_missing_or_broken_is_an_error_that_names_it) {
   EXPECT_TRUE(says(parse("M --config " + list.path()), "must be a map"));
   const config_file bad_value("port: high\n");
   EXPECT_TRUE(says(parse("M --config " + bad_value.path()), "port"));
+}
+
+TEST(options, heads_come_by_their_flag_or_in_vllms_words) {
+  EXPECT_EQ(parse("M --draft-heads H").values.engine.speculation.draft_heads, "H");
+  for (const auto& [name, method] :
+       {std::pair{"medusa", draft_method::medusa}, {"eagle", draft_method::eagle}, {"eagle3", draft_method::eagle}}) {
+    const std::string config = std::string("{\"model\":\"H\",\"method\":\"") + name + "\"}";
+    const parsed outcome = parse("M --draft-model D --speculative-config " + config);
+    ASSERT_EQ(outcome.problem, "");
+    EXPECT_EQ(outcome.values.engine.speculation.method, method);
+    EXPECT_EQ(outcome.values.engine.speculation.draft_heads, "H");
+    EXPECT_EQ(outcome.values.engine.speculation.draft_model, "D");
+  }
+  EXPECT_TRUE(says(parse("M --speculative-config {\"method\":\"eagle\"}"), "add --draft-heads FOLDER"));
 }
 
 TEST(speculative_config, every_key_is_read) {

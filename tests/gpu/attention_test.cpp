@@ -81,6 +81,7 @@ struct sample {
     task.out = out.data();
     task.out_stride = std::int64_t{group_size} * dim;
     task.scale = 1.0F / std::sqrt(static_cast<float>(dim));
+    task.unseen_positions = unseen;
     return task;
   }
 
@@ -97,9 +98,9 @@ struct sample {
     std::vector<float> out;
     attention_task task = task_of(kv_head, first, rows, out);
     task.partial_partitions = partitions_seen(first + rows - 1);
-    std::vector<float> arena(static_cast<std::size_t>(rows * group_size * task.partial_partitions *
-                                                      partial_floats(task.cache.value_stride)),
-                             std::nanf(""));
+    std::vector<float> arena(
+        static_cast<std::size_t>(rows * group_size * task.partial_partitions * partial_floats(task.cache.value_stride)),
+        std::nanf(""));
     task.partials = arena.data();
     const std::int32_t last = (task.partial_partitions - 1) / length * length;
     for (std::int32_t piece = last; piece >= 0; piece -= length)
@@ -110,11 +111,13 @@ struct sample {
 
   std::vector<double> expected(std::int32_t kv_head, std::int32_t head, std::int32_t position) const {
     const float* query = queries.data() + (std::int64_t{position} * heads + kv_head * group_size + head) * dim;
-    return reference::attention_reference({query, query + dim}, keys[static_cast<std::size_t>(kv_head)],
-                                          values[static_cast<std::size_t>(kv_head)], position + 1,
+    const auto seen = [&](const rows_of_doubles& all) { return rows_of_doubles(all.begin() + unseen, all.end()); };
+    return reference::attention_reference({query, query + dim}, seen(keys[static_cast<std::size_t>(kv_head)]),
+                                          seen(values[static_cast<std::size_t>(kv_head)]), position + 1 - unseen,
                                           1.0 / std::sqrt(static_cast<double>(dim)));
   }
 
+  std::int32_t unseen = 0;  // leading positions
   std::int32_t heads;
   std::int32_t group_size;
   std::int32_t dim;
@@ -192,6 +195,24 @@ TEST_P(attention_of, gives_the_same_bits_however_the_positions_are_cut) {
       }
       // Rows on both sides of a partition's end: some of them see nothing of the last piece.
       ASSERT_EQ(data.attend_cut(GetParam(), 1, 250, 7, 1), data.attend(GetParam(), 1, 250, 7));
+    }
+}
+
+TEST_P(attention_of, leaves_out_positions_that_no_row_sees) {
+  for (const kv_format format : kFormats)
+    for (const auto& [length, unseen] : {std::pair{20, 1}, {300, 1}, {700, 5}}) {
+      sample data(length, 64, 1, 3, 16, format);
+      data.unseen = unseen;
+      for (const std::int32_t rows : {1, 9, length - unseen}) {
+        const std::int32_t first = length - rows;
+        const auto out = data.attend(GetParam(), 0, first, rows);
+        ASSERT_EQ(data.attend_cut(GetParam(), 0, first, rows, 1), out);
+        for (const std::int32_t position : {first, length - 1}) {
+          const auto expected = data.expected(0, 2, position);
+          const float* row = out.data() + (std::int64_t{position - first} * 3 + 2) * 64;
+          for (std::size_t d = 0; d < expected.size(); ++d) ASSERT_NEAR(row[d], expected[d], 1e-5) << position;
+        }
+      }
     }
 }
 

@@ -61,6 +61,15 @@ std::shared_ptr<const model::model> open_made_folder(const made_model& made) {
   return *opened;
 }
 
+std::shared_ptr<const model::draft_heads> open_made_heads(const made_heads& made, const model::model& target) {
+  const temporary_folder folder;
+  write_heads(made, folder / "heads");
+  auto opened = model::open_draft_heads(folder / "heads", target.describe());
+  if (!opened) std::fprintf(stderr, "%s\n", opened.error().message.c_str());
+  TANDEM_ASSERT(opened.has_value());
+  return *opened;
+}
+
 gpu::host_options tiny_options(std::int32_t threads) {
   gpu::host_options options;
   options.threads = threads;
@@ -72,15 +81,17 @@ gpu::host_options tiny_options(std::int32_t threads) {
 }
 
 std::unique_ptr<gpu::device> make_tiny(const gpu::host_options& options, const model::model& target,
-                                       const model::model* draft) {
-  auto device = gpu::make_host_device(options, target, draft);
+                                       const model::model* draft, const model::draft_heads* heads) {
+  auto device = gpu::make_host_device(options, target, draft, heads);
   if (!device) std::fprintf(stderr, "%s\n", device.error().message.c_str());
   TANDEM_ASSERT(device.has_value());
   return std::move(*device);
 }
 
 device_lab::device_lab(std::unique_ptr<gpu::device> device)
-    : device_(std::move(device)), target_(device_->open_target_stream()), draft_(device_->open_draft_stream()) {}
+    : device_(std::move(device)), target_(device_->open_target_stream()), draft_(device_->open_draft_stream()) {
+  if (!draft_) draft_ = device_->open_head_stream();
+}
 
 block_id device_lab::new_block() {
   TANDEM_ASSERT(next_block_ < device_->info().num_kv_blocks && device_->info().num_kv_blocks % kBlockStep != 0);
@@ -129,6 +140,8 @@ void device_lab::plan_drafts(lab_sequence& sequence, step_rows& rows, step_work&
   rows.ticket_index = sequence.drafts ? kTestTicket : kModelTicket;
   if (sequence.drafts) return;
   if (rebuild_draft_kv) sequence.computed_draft = 0;
+  if (device_->info().head_method != draft_method::none)
+    sequence.computed_draft = static_cast<std::int32_t>(sequence.known.size()) - 1;
   if (!std::exchange(sequence.opened_draft, true)) drafts.opened.push_back(opening_of(sequence, rows.slot_gen));
   send_table(drafts, sequence, sequence.table_sent_draft);
   proposal wanted;
@@ -211,7 +224,9 @@ void device_lab::run(std::vector<lab_sequence*> sequences, std::int32_t chunk) {
       if (work->rows[i].ticket_index == kModelTicket) drafting_.push_back({stepping_[i], outcome.slots[i].accepted});
       settle(*stepping_[i], outcome.slots[i]);
     }
-    if (!drafts->proposals.empty()) settle_draft(*drafts, drafted.get_future().get());
+    if (drafts->proposals.empty()) continue;
+    settle_draft(*drafts, drafted.get_future().get());
+    if (on_drafts) on_drafts(*drafts->drafts);
   }
 }
 

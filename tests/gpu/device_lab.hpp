@@ -12,6 +12,7 @@
 #include "core/ticket.hpp"
 #include "gpu/host/host_device.hpp"
 #include "model/model.hpp"
+#include "tests/support/made_heads.hpp"
 #include "tests/support/made_models.hpp"
 
 namespace tandem::test {
@@ -21,6 +22,9 @@ std::shared_ptr<const model::model> open_made(const made_model& made);
 
 /// The same as a Hugging Face folder, which can say more about rope.
 std::shared_ptr<const model::model> open_made_folder(const made_model& made);
+
+/// Writes the made heads into a folder that is removed at exit, and opens them.
+std::shared_ptr<const model::draft_heads> open_made_heads(const made_heads& made, const model::model& target);
 
 /// One sequence under test. `known` grows as tokens are committed.
 struct lab_sequence {
@@ -32,7 +36,7 @@ struct lab_sequence {
   std::int32_t top_logprobs = 3;
   std::int32_t prompt_logprobs = -1;
   std::int32_t k = 0;  ///< drafts wanted per step
-  /// Drafts from the test; empty function with k > 0: the device's draft model.
+  /// Drafts from the test; empty function with k > 0: the device's draft model, or its heads.
   std::function<std::vector<token_id>(const lab_sequence&)> drafts;
   /// Computed tokens whose pages already hold them (a prefix hit) and their blocks.
   std::vector<block_id> shared_blocks;
@@ -69,6 +73,9 @@ class device_lab {
   void run(std::vector<lab_sequence*> sequences, std::int32_t chunk = 0);
   void run(lab_sequence& sequence, std::int32_t chunk = 0) { run(std::vector{&sequence}, chunk); }
 
+  /// Told of every ticket that the device filled, as the target's stream is about to use it.
+  std::function<void(const ticket&)> on_drafts;
+
   /// Forget the draft's KV before every step, so that it is rebuilt from scratch.
   bool rebuild_draft_kv = false;
 
@@ -100,6 +107,6 @@ class device_lab {
 /// A device on tiny pages; fp32 unless said.
 gpu::host_options tiny_options(std::int32_t threads = 1);
 std::unique_ptr<gpu::device> make_tiny(const gpu::host_options& options, const model::model& target,
-                                       const model::model* draft = nullptr);
+                                       const model::model* draft = nullptr, const model::draft_heads* heads = nullptr);
 
 }  // namespace tandem::test

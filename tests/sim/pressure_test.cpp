@@ -33,10 +33,11 @@ TEST(Scheduler, A15_SurvivesCancelsKillsAndExpiryUnderPressure) {
       job wanted{.prompt = random_prompt(random, static_cast<std::int32_t>(1 + random() % 20)),
                  .max_tokens = static_cast<std::int32_t>(1 + random() % 20),
                  .priority = static_cast<std::int32_t>(random() % 7) - 3};
-      // Both sources in one step: blocks must wait for the one that writes them.
+      // Several sources in one step: blocks must wait for the one that writes them.
       if (i % 3 == 0) wanted.speculation.method = draft_method::ngram;
       if (i % 3 == 1) wanted.speculation.method = draft_method::draft_model;
       if (i % 5 == 4) wanted.speculation.method = draft_method::suffix;
+      if (i % 5 == 2) wanted.speculation.method = draft_method::eagle;
       ids.push_back(engine.submit(wanted));
       jobs[ids.back()] = wanted;
       for (std::uint64_t n = random() % 30; n > 0; --n) engine.deliver_one();

@@ -27,13 +27,13 @@ TEST(Scheduler, AnswersOnePromptOfEveryLengthAroundBlockBoundaries) {
 
 TEST(Scheduler, GivesTheSameAnswerForAnyBudgetMethodAndOrderOfMessages) {
   const draft_method methods[] = {draft_method::none, draft_method::ngram, draft_method::draft_model,
-                                  draft_method::suffix};
+                                  draft_method::suffix, draft_method::eagle};
   for (std::uint64_t seed = 0; seed < 150; ++seed) {
     std::mt19937_64 random(seed);
     engine_options options;
     const std::int32_t budgets[] = {1, 2, 3, 4, 5, 7, 16, 32, 64};
     options.max_num_batched_tokens = budgets[seed % 9];
-    options.method = methods[seed % 4];
+    options.method = methods[seed % 5];
     options.k = options.method == draft_method::none ? 0 : static_cast<std::int32_t>(1 + random() % 8);
     options.adaptive = seed % 7 < 2;
     options.draft_wrong_every = random() % 4;
@@ -66,7 +66,8 @@ TEST(Scheduler, B4_PreemptsTheYoungestAndEveryoneFinishesUnchanged) {
     options.num_blocks = 14;
     options.max_model_len = 48;
     options.max_num_batched_tokens = 16;
-    options.method = seed % 2 == 0 ? draft_method::draft_model : draft_method::ngram;
+    const draft_method methods[] = {draft_method::draft_model, draft_method::ngram, draft_method::eagle};
+    options.method = methods[seed % 3];
     options.k = 5;
     simulated_engine engine(options, seed);
     std::vector<std::pair<sequence_id, job>> jobs;

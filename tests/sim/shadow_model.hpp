@@ -62,6 +62,12 @@ class shadow_kv {
   /// What the pages hold of everything before `position`.
   std::uint64_t before(slot_id id, std::int32_t position) { return position == 0 ? 0 : cell(id, position - 1); }
 
+  /// The row at `position` as `from` has it, in the same block: for a head, which the target's steps keep up to date.
+  void copy_row(shadow_kv& from, slot_id id, std::int32_t position) {
+    const auto index = from.index_of(id, position);
+    states_[index] = from.states_[index];
+  }
+
   /// Computes the row of `token` at `position`; returns the state its answer comes from.
   std::uint64_t row(slot_id id, std::int32_t position, token_id token) {
     const std::uint64_t state = mix(before(id, position), token);
@@ -80,11 +86,12 @@ class shadow_kv {
       table.insert(table.end(), delta.blocks.begin(), delta.blocks.end());
     }
   }
-  std::uint64_t& cell(slot_id id, std::int32_t position) {
+  std::uint64_t& cell(slot_id id, std::int32_t position) { return states_[index_of(id, position)]; }
+  std::size_t index_of(slot_id id, std::int32_t position) const {
     const auto& table = slots_.at(id).table;
     const auto index = static_cast<std::size_t>(position / block_size_);
     TANDEM_ASSERT(index < table.size());
-    return states_[static_cast<std::size_t>(table[index] * block_size_ + position % block_size_)];
+    return static_cast<std::size_t>(table[index] * block_size_ + position % block_size_);
   }
   std::int32_t block_size_;
   std::vector<std::uint64_t> states_;

@@ -24,7 +24,7 @@ scheduler_options scheduler_of(const engine_options& options) {
   to.priority_policy = options.priority_policy;
   to.draft_context_limit = options.draft_context_limit;
   to.draft_vocabulary = options.draft_vocabulary;
-  to.drafters = {draft_method::ngram, draft_method::suffix, draft_method::draft_model};
+  to.drafters = {draft_method::ngram, draft_method::suffix, draft_method::draft_model, draft_method::eagle};
   to.vocabulary_size = kVocabulary;
   to.end_tokens = options.end_tokens;
   to.token_bytes = options.token_bytes;
@@ -50,7 +50,8 @@ simulated_engine::simulated_engine(engine_options options, std::uint64_t seed)
     : options_(std::move(options)),
       random_(seed),
       target_kv_(options_.num_blocks, options_.block_size),
-      draft_kv_(options_.num_blocks, options_.block_size) {
+      draft_kv_(options_.num_blocks, options_.block_size),
+      head_kv_(options_.num_blocks, options_.block_size) {
   speculation_settings speculation{options_.method, options_.k, std::nullopt};
   speculation.adaptive = options_.adaptive;
   speculation.any_method = options_.adaptive;
@@ -136,10 +137,12 @@ void simulated_engine::check_unused(const std::vector<block_id>& blocks) const {
   const auto check = [&](const std::vector<block_id>& table) {
     for (const block_id block : blocks) TANDEM_ASSERT(std::find(table.begin(), table.end(), block) == table.end());
   };
-  for (const auto& work : drafters_[static_cast<std::size_t>(draft_method::draft_model)]) {
-    const auto slots = draft_kv_.foresee(*work);
-    for (const proposal& wish : work->proposals) check(slots.at(wish.slot).table);
-  }
+  for (const auto& [method, pages] :
+       {std::pair{draft_method::draft_model, &draft_kv_}, {draft_method::eagle, &head_kv_}})
+    for (const auto& work : drafters_[index_of(method)]) {
+      const auto slots = pages->foresee(*work);
+      for (const proposal& wish : work->proposals) check(slots.at(wish.slot).table);
+    }
   for (const auto& work : device_) {
     const auto slots = target_kv_.foresee(*work);
     for (const step_rows& part : work->rows) check(slots.at(part.slot).table);
@@ -182,10 +185,35 @@ void simulated_engine::run_device() {
     check_pages(target_kv_, part.slot, part.first_position);
     rows += static_cast<std::int32_t>(part.tokens.size()) + part.draft_rows;
     outcome->slots.push_back(run_rows(target_kv_, part, *work));
+    tell_head(part, outcome->slots.back());
   }
   largest_step_ = std::max(largest_step_, rows);
   outcome->device_ns = kStepNs + kRowNs * static_cast<std::uint64_t>(rows);
   device_out_.emplace_back(step_finished{std::move(outcome)});
+}
+
+void simulated_engine::tell_head(const step_rows& part, const slot_outcome& outcome) {
+  const std::int32_t end = part.first_position + outcome.rows_done + outcome.accepted;
+  for (std::int32_t position = part.first_position; position < end; ++position)
+    head_kv_.copy_row(target_kv_, part.slot, position);
+  head_views_[part.slot] = {part.slot_gen, end};
+}
+
+/// As the device's head: it drafts behind the row that the target computed last, or not at all.
+draft_outcome simulated_engine::propose_head(const draft_work& work) {
+  head_kv_.take_facts(work);
+  draft_work possible{.step = work.step, .drafts = work.drafts};
+  draft_outcome outcome{.step = work.step};
+  for (const proposal& wish : work.proposals) {
+    TANDEM_ASSERT(wish.new_tokens.size() == 1);
+    const head_view& view = head_views_[wish.slot];
+    outcome.entries.push_back({wish.slot, wish.incarnation, wish.first_position + 1, 0});
+    if (view.slot_gen != head_kv_.at(wish.slot).gen || view.computed != wish.first_position) continue;
+    check_pages(head_kv_, wish.slot, wish.first_position);
+    possible.proposals.push_back(wish);
+  }
+  run_drafts(head_kv_, possible, options_.draft_wrong_every);
+  return outcome;
 }
 
 void simulated_engine::propose_ngram(const draft_work& work) {
@@ -250,6 +278,16 @@ void simulated_engine::propose_suffix(const draft_work& work) {
   work.drafts->seal();
 }
 
+draft_outcome simulated_engine::propose_model(const draft_work& work) {
+  draft_kv_.take_facts(work);
+  for (const proposal& wish : work.proposals) {
+    if (options_.draft_vocabulary == 0) check_pages(draft_kv_, wish.slot, wish.first_position);
+    for (const token_id token : wish.new_tokens)
+      TANDEM_ASSERT(options_.draft_vocabulary == 0 || token < options_.draft_vocabulary);
+  }
+  return run_drafts(draft_kv_, work, options_.draft_wrong_every);
+}
+
 void simulated_engine::run_drafter(draft_method method) {
   const auto work = pop(drafters_[static_cast<std::size_t>(method)]);
   if (method == draft_method::ngram) {
@@ -260,13 +298,8 @@ void simulated_engine::run_drafter(draft_method method) {
     propose_suffix(*work);
     return;
   }
-  draft_kv_.take_facts(*work);
-  for (const proposal& wish : work->proposals) {
-    if (options_.draft_vocabulary == 0) check_pages(draft_kv_, wish.slot, wish.first_position);
-    for (const token_id token : wish.new_tokens)
-      TANDEM_ASSERT(options_.draft_vocabulary == 0 || token < options_.draft_vocabulary);
-  }
-  auto outcome = std::make_shared<draft_outcome>(run_drafts(draft_kv_, *work, options_.draft_wrong_every));
+  auto outcome =
+      std::make_shared<draft_outcome>(method == draft_method::eagle ? propose_head(*work) : propose_model(*work));
   outcome->device_ns = kRowNs * (1 + work->proposals.size());
   work->drafts->seal();
   const draft_finished done{method, std::move(outcome)};
@@ -334,7 +367,8 @@ std::vector<std::function<void()>> simulated_engine::ready_deliveries() {
       for (const outputs_closed::entry& each : pop(outputs_).entries) learn(each.salt, each.tokens, each.unlearned);
     });
   if (device_can_run()) ready.emplace_back([this] { run_device(); });
-  for (const draft_method method : {draft_method::ngram, draft_method::suffix, draft_method::draft_model}) {
+  for (const draft_method method :
+       {draft_method::ngram, draft_method::suffix, draft_method::draft_model, draft_method::eagle}) {
     if (drafters_[static_cast<std::size_t>(method)].empty()) continue;
     ready.emplace_back([this, method] { run_drafter(method); });
   }

@@ -108,6 +108,9 @@ class simulated_engine {
   void propose_ngram(const draft_work& work);
   void propose_suffix(const draft_work& work);
   void learn(std::uint64_t salt, std::span<const token_id> text, std::int32_t unlearned);
+  draft_outcome propose_model(const draft_work& work);
+  draft_outcome propose_head(const draft_work& work);
+  void tell_head(const step_rows& part, const slot_outcome& outcome);
   void check_unused(const std::vector<block_id>& blocks) const;
   void check_pages(shadow_kv& pages, slot_id slot, std::int32_t position);
   bool device_can_run() const;
@@ -134,6 +137,12 @@ class simulated_engine {
   suffix_statistics statistics_{{.bytes = 1 << 20}};
   std::multiset<lesson> lessons_;
   std::deque<outputs_closed> outputs_;
+  shadow_kv head_kv_;
+  struct head_view {
+    std::uint32_t slot_gen = 0;
+    std::int32_t computed = 0;
+  };
+  std::map<slot_id, head_view> head_views_;  ///< how far the target's steps have told the head
   std::deque<to_allocator> allocator_in_;
   std::deque<from_allocator> allocator_out_;
   std::deque<from_intake> intake_;

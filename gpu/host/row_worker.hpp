@@ -1,0 +1,49 @@
+#pragma once
+/// Work on the rows of a forward, split over the team's threads; rows are converted once for all matrices that take the
+/// same form. Owner: an executor; the device's leader thread only.
+
+#include <cstdint>
+#include <map>
+#include <utility>
+
+#include "gpu/host/compute_team.hpp"
+#include "gpu/host/packed_matrix.hpp"
+#include "gpu/host/row_ops.hpp"
+
+namespace tandem::gpu::host {
+
+class row_worker {
+ public:
+  row_worker(compute_team& team, isa set, std::int32_t max_rows)
+      : team_(team), set_(set), max_rows_(max_rows), ops_(row_ops_for(set)) {}
+
+  const row_ops& ops() const { return ops_; }
+  isa set() const { return set_; }
+  compute_team& team() { return team_; }
+  std::int32_t max_rows() const { return max_rows_; }
+
+  /// Where the inputs of `matrix` are put before multiply(). Made when first asked for: ask for all of them in advance.
+  activations& input_of(const packed_matrix& matrix);
+
+  /// body(row) for rows [0, rows), on whatever threads.
+  template <class Body>
+  void for_each_row(std::int32_t rows, Body body) {
+    team_.parallel_for(rows, kRowGrain, [&](std::int64_t begin, std::int64_t end, std::int32_t) {
+      for (auto row = static_cast<std::int32_t>(begin); row < static_cast<std::int32_t>(end); ++row) body(row);
+    });
+  }
+
+  /// out: rows × matrix.rows(), from the first `rows` inputs.
+  void multiply(const packed_matrix& matrix, std::int32_t rows, float* out);
+
+ private:
+  static constexpr std::int64_t kRowGrain = 4;  // rows: less is not worth waking a thread
+
+  compute_team& team_;
+  isa set_;
+  std::int32_t max_rows_;
+  const row_ops& ops_;
+  std::map<std::pair<activation_kind, std::int32_t>, activations> inputs_;  // by kind and columns
+};
+
+}  // namespace tandem::gpu::host
