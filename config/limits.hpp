@@ -100,6 +100,7 @@ inline constexpr std::int32_t kAttentionPartition = 256;         // positions; f
 inline constexpr std::int64_t kAttentionPartialFloats = 4 << 20;  // partial results of sequences cut over threads
 inline constexpr std::int32_t kPreciseBelowHidden = 768;         // narrower models: int8 activations in two terms
 inline constexpr std::int32_t kMaxLogitRows = 64;              // rows of logits held at once; a run of drafts fits
+inline constexpr std::size_t kMaxFeatureLayers = 8;            // hidden states kept of a row for draft heads
 inline constexpr std::uint64_t kDefaultKvBytes = 4ull << 30;     // for target and draft together, at most
 inline constexpr std::uint64_t kKvPercentOfAvailable = 40;       // of the memory that is left after loading
 

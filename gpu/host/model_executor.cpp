@@ -86,6 +86,44 @@ void model_executor::forward(std::span<const sequence_rows> sequences) {
     const std::int64_t at = std::int64_t{row} * model_.shape.hidden;
     ops_.add(hidden_.get() + at, delta_.get() + at, model_.shape.hidden);
   });
+  keep_features_entering(static_cast<std::int32_t>(model_.layers.size()));
+}
+
+void model_executor::keep_features(std::vector<std::int32_t> layers) {
+  const auto most = static_cast<std::int32_t>(model_.layers.size());
+  for (const std::int32_t layer : layers) TANDEM_ASSERT(layer >= 0 && layer <= most);
+  feature_layers_ = std::move(layers);
+  features_ = untouched_floats(options_.max_rows, feature_width());
+}
+
+std::int32_t model_executor::feature_width() const {
+  return static_cast<std::int32_t>(feature_layers_.size()) * model_.shape.hidden;
+}
+
+/// hidden_ holds the state that enters `layer`.
+void model_executor::keep_features_entering(std::int32_t layer) {
+  const std::int32_t hidden = model_.shape.hidden;
+  for (std::size_t i = 0; i < feature_layers_.size(); ++i) {
+    if (feature_layers_[i] != layer) continue;
+    const std::int64_t column = static_cast<std::int64_t>(i) * hidden;
+    for_each_row(rows_, [&](std::int32_t row) {
+      std::copy_n(hidden_.get() + std::int64_t{row} * hidden, hidden,
+                  features_.get() + std::int64_t{row} * feature_width() + column);
+    });
+  }
+}
+
+std::span<const float> model_executor::features(std::int32_t row) const {
+  TANDEM_ASSERT(row >= 0 && row < rows_);
+  const auto width = static_cast<std::size_t>(feature_width());
+  return {features_.get() + static_cast<std::size_t>(row) * width, width};
+}
+
+void model_executor::final_hidden(std::int32_t row, std::span<float> out) const {
+  const std::int32_t hidden = model_.shape.hidden;
+  TANDEM_ASSERT(row >= 0 && row < rows_ && out.size() == static_cast<std::size_t>(hidden));
+  ops_.add_and_normalize(hidden_.get() + std::int64_t{row} * hidden, nullptr, nullptr, model_.final_norm.data(),
+                         model_.shape.norm_epsilon, hidden, out.data());
 }
 
 /// Where each row's key and value go, and how attention is divided. Known pages are a promise of the scheduler.
@@ -130,6 +168,7 @@ void model_executor::run_layer(std::int32_t index, std::span<const sequence_rows
   const packed_layer& layer = model_.layers[static_cast<std::size_t>(index)];
   const model_shape& s = model_.shape;
   normalize_for(layer.query_key_value, layer.attention_norm, index == 0 ? nullptr : delta_.get(), {});
+  keep_features_entering(index);
   multiply(layer.query_key_value, rows_, query_key_value_.get());
   for_each_row(rows_, [&](std::int32_t row) { prepare_heads(index, row); });
   attend(index, sequences);

@@ -48,6 +48,17 @@ class model_executor {
   /// numbers of a row depend on its own sequence only.
   void forward(std::span<const sequence_rows> sequences);
 
+  /// From now on forward() also keeps, of every row, the hidden states that enter these layers, side by side in this
+  /// order. 0 is the embedding, n the state after n layers; at most the number of layers. Before the first forward.
+  void keep_features(std::vector<std::int32_t> layers);
+  /// Floats that features() gives of one row: kept layers × hidden.
+  std::int32_t feature_width() const;
+  /// What was kept of a row of the last forward; valid until the next one.
+  std::span<const float> features(std::int32_t row) const;
+  /// The last hidden state of a row of the last forward, after the final norm, into `out`: hidden floats. This is what
+  /// the output matrix is multiplied with. Any thread of the team, while no forward runs.
+  void final_hidden(std::int32_t row, std::span<float> out) const;
+
   /// Logits of rows of the last forward (counted through its sequences in order): rows.size() × vocabulary_size, valid
   /// until the next call, free to be overwritten.
   std::span<float> logits(std::span<const std::int32_t> rows);
@@ -63,6 +74,7 @@ class model_executor {
   activations& input_of(const packed_matrix& matrix);
   void place_rows(std::span<const sequence_rows> sequences);
   void look_up_tokens(std::span<const sequence_rows> sequences);
+  void keep_features_entering(std::int32_t layer);
   void run_layer(std::int32_t index, std::span<const sequence_rows> sequences);
   /// Adds delta_ and `bias` to the hidden states, normalises them and hands them to `matrix`.
   void normalize_for(const packed_matrix& matrix, const std::vector<float>& norm, const float* delta,
@@ -86,13 +98,14 @@ class model_executor {
   rope_angles rope_;
   std::int32_t max_logit_rows_ = 0;
 
-  std::int32_t rows_ = 0;  // of the last forward
+  std::vector<std::int32_t> feature_layers_;  // empty: nothing is kept
+  std::int32_t rows_ = 0;                     // of the last forward
   std::vector<row_place> places_;
   std::vector<token_id> tokens_;
   std::vector<attention_rows> attention_rows_;
   std::unique_ptr<std::atomic<std::int32_t>[]> pieces_left_;                // per cut of the attention plan
   std::map<std::pair<activation_kind, std::int32_t>, activations> inputs_;  // by kind and columns
-  buffer hidden_, delta_, normalized_, query_key_value_, attended_, gate_up_, gated_, logits_, partials_;
+  buffer hidden_, delta_, normalized_, query_key_value_, attended_, gate_up_, gated_, logits_, partials_, features_;
 };
 
 }  // namespace tandem::gpu::host

@@ -25,6 +25,7 @@ step_outcome target_runner::run(const step_work& work) {
     parts_.back().out = &outcome.slots[i];
   }
   run_forward();
+  hand_out_features();
   verify_all();
   score_prompts();
   return outcome;
@@ -77,6 +78,24 @@ void target_runner::run_forward() {
     part.out->rows_done = part.known();
   }
   executor_.forward(sequences);
+}
+
+void target_runner::hand_out_features() {
+  const auto kept = static_cast<std::size_t>(executor_.feature_width());
+  const std::size_t width = kept + static_cast<std::size_t>(executor_.shape().hidden);
+  for (const planned& part : parts_) {
+    if (!part.rows->wants_features) continue;
+    std::vector<float>& out = part.out->features;
+    out.resize(static_cast<std::size_t>(part.known()) * width);
+    team_.parallel_for(part.known(), 1, [&](std::int64_t begin, std::int64_t end, std::int32_t) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const std::span<float> to = std::span(out).subspan(static_cast<std::size_t>(i) * width, width);
+        const std::int32_t row = part.first_row + static_cast<std::int32_t>(i);
+        std::ranges::copy(executor_.features(row), to.begin());
+        executor_.final_hidden(row, to.subspan(kept));
+      }
+    });
+  }
 }
 
 /// Sequences in batches whose logits fit at once.

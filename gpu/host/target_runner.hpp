@@ -44,6 +44,7 @@ class target_runner {
   planned plan(const step_rows& rows, const step_work& work);
   void take_drafts(planned& part, const step_work& work) const;
   void run_forward();
+  void hand_out_features();
   void verify_all();
   void verify_batch(std::span<planned> parts);
   void verify(planned& part, std::span<float> logits, std::int32_t thread);

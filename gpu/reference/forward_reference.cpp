@@ -110,16 +110,25 @@ void add_mlp(const model::description& model, const model::layer& layer, row& hi
 
 }  // namespace
 
-std::vector<std::vector<double>> forward_reference(const model::description& model, std::span<const token_id> tokens) {
+hidden_states hidden_reference(const model::description& model, std::span<const token_id> tokens) {
   const model::rope_table table = model::rope_frequencies(model.rope);
   rows hidden;
   for (const token_id token : tokens) hidden.push_back(weights_of(*model.embedding, token));
+  hidden_states states;
   for (const model::layer& layer : model.layers) {
+    states.entering.push_back(hidden);
     attend(model, layer, table, hidden);
     for (row& each : hidden) add_mlp(model, layer, each);
   }
-  for (row& each : hidden) each = multiply(*model.output, normalize(each, *model.final_norm, model.norm_epsilon));
-  return hidden;
+  states.entering.push_back(hidden);
+  for (const row& each : hidden) states.normalized.push_back(normalize(each, *model.final_norm, model.norm_epsilon));
+  return states;
+}
+
+std::vector<std::vector<double>> forward_reference(const model::description& model, std::span<const token_id> tokens) {
+  rows logits = hidden_reference(model, tokens).normalized;
+  for (row& each : logits) each = multiply(*model.output, each);
+  return logits;
 }
 
 }  // namespace tandem::gpu::reference

@@ -9,6 +9,14 @@
 
 namespace tandem::gpu::reference {
 
+struct hidden_states {
+  /// [layer][position][hidden]: what enters each layer, and last what enters the final norm.
+  std::vector<std::vector<std::vector<double>>> entering;
+  std::vector<std::vector<double>> normalized;  ///< [position][hidden], after the final norm
+};
+/// Cost as below.
+hidden_states hidden_reference(const model::description& model, std::span<const token_id> tokens);
+
 /// Logits after each of `tokens`: [position][vocabulary]. Cost grows with the square of the length; for tiny models.
 std::vector<std::vector<double>> forward_reference(const model::description& model, std::span<const token_id> tokens);
 
