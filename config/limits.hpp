@@ -77,6 +77,7 @@ inline constexpr std::size_t kMaxUndeliveredEvents = 1u << 16;   // beyond it pi
 inline constexpr std::size_t kMaxPromptsFileBytes = 1u << 30;    // --prompts
 inline constexpr std::size_t kMaxPromptsPerFile = 1u << 20;
 inline constexpr std::size_t kMaxGenerateInFlight = 512;         // requests `generate` has submitted and not printed
+inline constexpr std::uint64_t kHiddenShardBytes = 512u << 20;   // of one file of `generate --dump-hidden`, about
 inline constexpr std::size_t kMaxChatLineBytes = 1u << 20;
 inline constexpr std::int32_t kMaxBenchRepeats = 100'000;
 inline constexpr std::int32_t kDefaultPerplexityTokens = 10'000; // default of `perplexity --max-tokens`
