@@ -114,9 +114,10 @@ class Files(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "dump-hidden"):
             dump.read_dump(os.path.join(self.folder, "d"))
 
-    def test_batches_of_training_data_are_found_by_name(self):
-        for name in ("train-001-00001", "train-000-00001", "train-000-00002", "held-out-greedy-00001"):
-            safetensors_file.write(os.path.join(self.folder, name + ".safetensors"), {})
+    def test_batches_of_training_data_are_found_by_name_once_they_are_whole(self):
+        for name in ("train-001.done", "train-000.done", "train-002-00001.safetensors", "held-out-greedy.done"):
+            with open(os.path.join(self.folder, name), "w", encoding="utf-8"):
+                pass
         self.assertEqual([os.path.basename(each) for each in data.train_prefixes(self.folder)], ["train-000", "train-001"])
 
     def test_a_medusa_folder_has_the_public_names(self):

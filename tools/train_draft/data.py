@@ -9,15 +9,15 @@ HELD_OUT_PROMPTS = 48  # for greedy and for sampled answers, each
 
 
 def train_prefixes(folder):
-    return sorted(path.removesuffix("-00001.safetensors")
-                  for path in glob.glob(os.path.join(glob.escape(folder), "train-*-00001.safetensors")))
+    return sorted(path.removesuffix(generate.DONE)
+                  for path in glob.glob(os.path.join(glob.escape(folder), "train-*" + generate.DONE)))
 
 
 def make_held_out(folder, tandem, target):
     texts = prompts.make_prompts(HELD_OUT_PROMPTS, held_out=True)
     for name, temperature in (("greedy", 0.0), ("sampled", generate.TEMPERATURE)):
         prefix = os.path.join(folder, "held-out-" + name)
-        if not os.path.exists(prefix + "-00001.safetensors"):
+        if not os.path.exists(prefix + generate.DONE):
             requests = [generate.request(text, temperature, place) for place, text in enumerate(texts)]
             generate.answer(tandem, target, requests, prefix)
 

@@ -6,6 +6,7 @@ import subprocess
 GREEDY_SHARE = 1 / 3  # of training prompts; the rest is sampled, which repeats itself less
 TEMPERATURE = 0.8
 MAX_TOKENS = 200
+DONE = ".done"
 
 
 def request(prompt, temperature, seed):
@@ -20,10 +21,13 @@ def mixed(prompts, first_seed):
 
 
 def answer(tandem, target, requests, prefix, flags=()):
-    """Writes PREFIX.jsonl (requests), PREFIX.answers.jsonl and PREFIX-00001.safetensors and on."""
+    """Writes PREFIX.jsonl (requests), PREFIX.answers.jsonl, PREFIX-00001.safetensors and on, and then PREFIX.done: without it
+    the others may be half written."""
     os.makedirs(os.path.dirname(os.path.abspath(prefix)), exist_ok=True)
     with open(prefix + ".jsonl", "w", encoding="utf-8") as file:
         file.writelines(json.dumps(each) + "\n" for each in requests)
     with open(prefix + ".answers.jsonl", "w", encoding="utf-8") as answers:
         subprocess.run([tandem, "generate", target, "--prompts", prefix + ".jsonl", "--output", "jsonl", "--dump-hidden", prefix,
                         *flags], stdout=answers, check=True)
+    with open(prefix + DONE, "w", encoding="utf-8"):
+        pass
