@@ -48,7 +48,7 @@ def loss_weight_matrix(task, rng):
 
 
 def step_losses(task, batch, steps, weight):
-    """Per draft step (loss, share of starts at which head and target have the same best token, starts)."""
+    """Per draft step (loss, what the head gives the output matrix, the target's distribution): rows are starts."""
     hidden = task.head(batch.states, task.embedding[batch.tokens].float(), steps)
     answer, position = batch.starts(1)
     with torch.no_grad():
@@ -59,23 +59,20 @@ def step_losses(task, batch, steps, weight):
     for step in range(1, steps + 1):
         answer, position = batch.starts(step)
         x, wanted = hidden[step - 1][answer, position], teacher[place[answer, position + step]]
-        loss = soft_cross_entropy(x, wanted, weight)
-        with torch.no_grad():
-            some = slice(0, 256)  # enough for a curve
-            agree = ((x[some] @ weight.T).argmax(-1) == wanted[some].argmax(-1)).float().mean() if len(x) else torch.tensor(0.0)
-        out.append((loss, float(agree), len(x)))
+        out.append((soft_cross_entropy(x, wanted, weight), x, wanted))
     return out
 
 
 def check(task, held_out):
-    """(loss, agreement) per draft step over some held-out answers."""
-    totals = np.zeros((min(task.most_steps, TEST_STEPS), 3))
+    """(loss, share of starts at which head and target have the same best token) per draft step, over held-out answers."""
+    totals, weight = np.zeros((min(task.most_steps, TEST_STEPS), 3)), task.output[task.ids]
     with torch.no_grad():
         for begin in range(0, len(held_out), BATCH_ANSWERS):
             batch = make_batch(held_out[begin:begin + BATCH_ANSWERS], task.device)
-            for row, (loss, agree, starts) in zip(totals, step_losses(task, batch, len(totals), task.output[task.ids])):
-                row += (float(loss) * starts, agree * starts, starts)
-    return [(loss / max(1, starts), agree / max(1, starts)) for loss, agree, starts in totals]
+            for row, (loss, x, wanted) in zip(totals, step_losses(task, batch, len(totals), weight)):
+                same = ((x @ weight.T).argmax(-1) == wanted.argmax(-1)).sum()
+                row += (float(loss) * len(x), float(same), len(x))
+    return [(loss / max(1, starts), same / max(1, starts)) for loss, same, starts in totals]
 
 
 def make_optimizer(head):
