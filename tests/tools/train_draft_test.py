@@ -249,6 +249,41 @@ def cycle_answers(count):
     return found
 
 
+def numpy_eagle3(path, features, embedded):
+    """Logits of draft step 1 for every start but the last, as docs/heads.md describes the folder. features: [position][3][H]."""
+    with open(os.path.join(path, "config.json"), encoding="utf-8") as file:
+        config = json.load(file)
+    weights = {name: array.astype(np.float64) for name, array in safetensors_file.read(os.path.join(path, "model.safetensors"))[0].items()}
+    size, theta = config["head_dim"], config["rope_theta"]
+
+    def normalize(x, name):
+        return x / np.sqrt((x**2).mean(-1, keepdims=True) + config["rms_norm_eps"]) * weights[name]
+
+    def heads_of(x, name):
+        return (x @ weights[f"midlayer.self_attn.{name}.weight"].T).reshape(len(x), -1, size)
+
+    def rotate(x):
+        angles = np.arange(len(x))[:, None, None] * theta ** (-np.arange(size // 2) / (size // 2))
+        first, second = x[..., :size // 2], x[..., size // 2:]
+        return np.concatenate([first * np.cos(angles) - second * np.sin(angles), second * np.cos(angles) + first * np.sin(angles)], -1)
+    count = len(features) - 1
+    feature = features[:count].reshape(count, -1) @ weights["fc.weight"].T
+    x = np.concatenate([normalize(embedded[1:], "midlayer.input_layernorm.weight"),
+                        normalize(feature, "midlayer.hidden_norm.weight")], -1)
+    query, key, value = rotate(heads_of(x, "q_proj")), rotate(heads_of(x, "k_proj")), heads_of(x, "v_proj")
+    group = config["num_attention_heads"] // config["num_key_value_heads"]
+    scores = np.einsum("qhc,khc->hqk", query, key.repeat(group, 1)) / np.sqrt(size)
+    scores[:, np.triu(np.ones((count, count), bool), 1)] = -np.inf
+    scores = np.exp(scores - scores.max(-1, keepdims=True))
+    mixed = np.einsum("hqk,khc->qhc", scores / scores.sum(-1, keepdims=True), value.repeat(group, 1)).reshape(count, -1)
+    hidden = feature + mixed @ weights["midlayer.self_attn.o_proj.weight"].T
+    x = normalize(hidden, "midlayer.post_attention_layernorm.weight")
+    gate = x @ weights["midlayer.mlp.gate_proj.weight"].T
+    up = x @ weights["midlayer.mlp.up_proj.weight"].T
+    hidden = hidden + (gate / (1 + np.exp(-gate)) * up) @ weights["midlayer.mlp.down_proj.weight"].T
+    return normalize(hidden, "norm.weight") @ weights["lm_head.weight"].T
+
+
 @unittest.skipIf(torch is None, "needs PyTorch: tools/train_draft/requirements.txt")
 class Training(unittest.TestCase):
     def setUp(self):
@@ -301,6 +336,20 @@ class Training(unittest.TestCase):
             self.assertLess(after, 0.5 * before)
             for temperature in (0.0, 0.8):
                 self.assertGreater(evaluation.evaluate(task, answers[12:], temperature)["acceptance_by_position"][0], 0.8)
+
+    def test_a_written_eagle3_head_computes_in_plain_numpy_what_was_trained(self):
+        answers, target, ids = cycle_answers(1), small_target(), np.arange(0, VOCABULARY, 2)
+        head = self.eagle(answers)
+        with torch.no_grad():
+            for parameter in head.parameters():  # as if trained: nothing is one, zero or small any more
+                parameter.add_(0.1 * torch.randn(parameter.shape))
+            embedded = torch.from_numpy(target.output[answers[0].tokens].astype(np.float32))
+            expected = head(batches.make_batch(answers).states, embedded[None], 1)[0][0].numpy() @ target.output[ids].T.astype(np.float32)
+        with tempfile.TemporaryDirectory() as out:
+            weights = {name: value.numpy() for name, value in head.state_dict().items()}
+            folder.write_eagle3(out, weights, target, ids, [2, 4, 5], heads.ROPE_THETA)
+            found = numpy_eagle3(out, batches.to_floats(answers[0].states)[:, :3].numpy(), embedded.numpy())
+        np.testing.assert_allclose(found, expected[:-1], rtol=0.02, atol=0.02 * np.abs(expected).max())
 
     def test_starts_are_those_whose_drafted_token_is_in_the_text(self):
         batch = batches.make_batch([answer(range(6)), answer(range(4), prompt_tokens=1)])
