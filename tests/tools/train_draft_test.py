@@ -226,11 +226,11 @@ class Acceptance(unittest.TestCase):
 class Time(unittest.TestCase):
     def test_a_suspended_process_loses_little_of_its_budget(self):
         now = [0.0]
-        spending = budget.Budget(100, lambda: now[0])
+        spending = budget.Budget(100, 30, lambda: now[0])
         now[0] = 10
         self.assertEqual(spending.spent(), 0.1)
         now[0] = 10000
-        self.assertEqual(spending.spent(), 0.1 + budget.LONGEST_TICK_S / 100)
+        self.assertEqual(spending.spent(), 0.1 + 30 / 100)
 
 
 def cycle_answers(count):

@@ -8,7 +8,7 @@ import torch
 
 from . import data, folder, generate, report, vocabulary
 from .batches import feature_scale
-from .budget import Budget
+from .budget import GENERATING_TICK_S, TRAINING_TICK_S, Budget
 from .evaluation import evaluate
 from .heads import ROPE_THETA, Eagle3, Medusa
 from .target import read_target
@@ -46,8 +46,8 @@ def make_data(args, where):
     share = 1.0 if args.only_data else GENERATING_SHARE
     if args.only_data or not have_any:
         data.make_held_out(where, args.tandem, args.target)
-        data.make_training(where, args.tandem, args.target, Budget(60 * args.minutes * share), say)
-    return Budget(60 * args.minutes * (1.0 if have_any else 1 - share))
+        data.make_training(where, args.tandem, args.target, Budget(60 * args.minutes * share, GENERATING_TICK_S), say)
+    return Budget(60 * args.minutes * (1.0 if have_any else 1 - share), TRAINING_TICK_S)
 
 
 def make_head(args, target, answers):

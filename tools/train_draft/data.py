@@ -25,7 +25,7 @@ def make_held_out(folder, tandem, target):
 def make_training(folder, tandem, target, budget, say):
     """Batches of answers until the budget is spent; at least one."""
     done = len(train_prefixes(folder))
-    while done == 0 or budget.spent() < 1:
+    while budget.spent() < 1 or done == 0:
         texts = prompts.make_prompts((done + 1) * PROMPTS_PER_BATCH)[done * PROMPTS_PER_BATCH:]
         prefix = os.path.join(folder, f"train-{done:03}")
         generate.answer(tandem, target, generate.mixed(texts, done * PROMPTS_PER_BATCH), prefix)
