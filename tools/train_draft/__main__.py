@@ -8,7 +8,7 @@ import torch
 
 from . import data, folder, generate, report, vocabulary
 from .batches import feature_scale
-from .budget import GENERATING_TICK_S, TRAINING_TICK_S, Budget
+from .budget import GENERATING_TICK_S, Budget
 from .evaluation import evaluate
 from .heads import ROPE_THETA, Eagle3, Medusa
 from .target import read_target
@@ -41,13 +41,13 @@ def arguments():
 
 
 def make_data(args, where):
-    """The budget that is left for training."""
+    """Seconds that are left for training."""
     have_any = bool(data.train_prefixes(where))
     share = 1.0 if args.only_data else GENERATING_SHARE
     if args.only_data or not have_any:
         data.make_held_out(where, args.tandem, args.target)
         data.make_training(where, args.tandem, args.target, Budget(60 * args.minutes * share, GENERATING_TICK_S), say)
-    return Budget(60 * args.minutes * (1.0 if have_any else 1 - share), TRAINING_TICK_S)
+    return 60 * args.minutes * (1.0 if have_any else 1 - share)
 
 
 def make_head(args, target, answers):
@@ -80,7 +80,7 @@ def main():
     if args.threads:
         torch.set_num_threads(args.threads)
     where = args.data or os.path.normpath(args.out) + "-data"
-    budget = make_data(args, where)
+    seconds = make_data(args, where)
     if args.only_data:
         return
     sets, layers = data.read(where)
@@ -90,7 +90,7 @@ def main():
     say(f"{len(sets['train'])} answers, {data.output_tokens(sets['train'])} tokens; the head has "
         f"{sum(each.numel() for each in task.head.parameters()) / 1e6:.2f} M parameters; its {len(task.ids)} most frequent tokens "
         f"cover {covered:.3f} of the held-out answers")
-    curves, effort = train(task, sets["train"], sets["greedy"][::2] + sets["sampled"][::2], budget, say, args.seed)
+    curves, effort = train(task, sets["train"], sets["greedy"][::2] + sets["sampled"][::2], seconds, say, args.seed)
     size = write_head(args, target, task, layers)
     acceptance = {"greedy": evaluate(task, sets["greedy"], 0.0),
                   f"T={generate.TEMPERATURE}": evaluate(task, sets["sampled"], generate.TEMPERATURE)}

@@ -5,6 +5,7 @@ import numpy as np
 import torch
 
 from .batches import make_batch, shuffled_batches
+from .budget import TRAINING_TICK_S, Budget
 from .losses import soft_cross_entropy
 
 BATCH_ANSWERS = 4
@@ -99,12 +100,13 @@ def train_batch(task, optimizer, answers, steps, rng):
     return float(losses[0][0].detach()), int(batch.lengths.sum())
 
 
-def train(task, answers, held_out, budget, say, seed=0):
-    """Until the budget is spent. Gives curves for the report: lists by check."""
+def train(task, answers, held_out, seconds, say, seed=0):
+    """For `seconds`, one batch at least. Gives curves for the report, lists by check, and what was done."""
     rng, optimizer, waiting = np.random.default_rng(seed), make_optimizer(task.head), []
     curves = {"seconds": [], "epochs": [], "training_loss": [], "held_out": []}
     seen, step, running, total = 0, 0, None, sum(len(each.tokens) for each in answers)
-    while (spent := budget.spent()) < 1:
+    budget = Budget(seconds, TRAINING_TICK_S)
+    while (spent := budget.spent()) < 1 or step == 0:
         waiting = waiting or shuffled_batches(answers, BATCH_ANSWERS, rng)
         set_rate(optimizer, step, spent)
         loss, tokens = train_batch(task, optimizer, waiting.pop(), steps_now(task, spent), rng)
