@@ -30,6 +30,7 @@ drafter_actor::behavior_type run(drafter_actor::stateful_pointer<drafter_model_s
               draft_finished{draft_method::draft_model, std::make_shared<const draft_outcome>(std::move(outcome))});
         });
       },
+      [](const outputs_closed&) {},  // it learns nothing
   };
 }
 

@@ -121,6 +121,8 @@ struct metrics_registry::impl {
   Family<Counter>& successes = counters("request_success_total", "Choices ended, by reason.");
   Family<Counter>& rejected = counters("requests_rejected_total", "Requests refused, by reason.");
   Family<Counter>& restarts = counters("actor_restarts_total", "Actors that died and were replaced.");
+  Family<Counter>& draft_faults =
+      counters("draft_source_faults_total", "Answers of the program's own draft source that could not be used.");
   Family<Counter>& drafts = counters("spec_decode_num_drafts_total", "Runs of drafts verified.");
   Family<Counter>& draft_tokens = counters("spec_decode_num_draft_tokens_total", "Draft tokens verified.");
   Family<Counter>& accepted_tokens = counters("spec_decode_num_accepted_tokens_total", "Draft tokens accepted.");
@@ -213,6 +215,11 @@ void metrics_registry::count_websocket(int delta) {
 }
 void metrics_registry::count_restart(const std::string& actor) {
   impl_->restarts.Add(impl_->with("actor", actor)).Increment();
+}
+
+void metrics_registry::count_draft_fault(draft_fault fault) {
+  constexpr std::array kNames{"exception", "late", "unknown_token"};
+  impl_->draft_faults.Add(impl_->with("fault", kNames[static_cast<std::size_t>(fault)])).Increment();
 }
 
 std::string metrics_registry::text() const {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "actors/custom_source.hpp"
 #include "actors/live_counters.hpp"
 #include "core/messages.hpp"
 
@@ -25,6 +26,7 @@ class metrics_registry {
   void count_cancelled();
   void count_websocket(int delta);
   void count_restart(const std::string& actor);
+  void count_draft_fault(draft_fault fault);
 
   /// Prometheus text format. Empty when the text could not be made (out of memory).
   std::string text() const;

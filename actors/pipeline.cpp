@@ -6,13 +6,16 @@
 #include <string>
 #include <utility>
 
+#include "actors/drafter_custom.hpp"
 #include "actors/drafter_model.hpp"
-#include "actors/drafter_ngram.hpp"
+#include "actors/drafter_text.hpp"
 #include "actors/intake.hpp"
 #include "actors/kv_allocator.hpp"
 #include "actors/metrics.hpp"
+#include "actors/ngram_source.hpp"
 #include "actors/scheduler_shell.hpp"
 #include "actors/streamer.hpp"
+#include "actors/suffix_source.hpp"
 #include "actors/supervisor.hpp"
 #include "actors/verifier.hpp"
 #include "config/limits.hpp"
@@ -79,7 +82,7 @@ request_bounds bounds_of(const pipeline_parts& parts) {
   bounds.max_num_batched_tokens = options.max_num_batched_tokens;
   bounds.chunked_prefill = options.chunked_prefill;
   bounds.max_draft_tokens = options.max_draft_tokens;
-  for (draft_method method : draft_sources_of(parts)) bounds.methods[static_cast<std::size_t>(method)] = true;
+  bounds.methods = draft_methods_of(parts);
   bounds.end_tokens = sorted(parts.tokenizer->spec().end_tokens);
   return bounds;
 }
@@ -97,6 +100,38 @@ intake_options intake_options_of(const pipeline_parts& parts, scheduler_actor sc
   to.counters = parts.counters;
   to.scheduler = std::move(scheduler);
   return to;
+}
+
+result<void> check_suffix(const runtime_options& options) {
+  if (!options.suffix_drafter) {
+    if (options.speculation.method != draft_method::suffix) return {};
+    return fail(error_code::invalid_argument, "The method suffix needs the suffix drafter, which is switched off.",
+                "--speculative-config");
+  }
+  if (auto ok =
+          check_between("suffix_decoding_max_tree_depth", options.suffix_longest_context, 2, limits::kMaxSuffixContext);
+      !ok)
+    return ok;
+  if (!(options.suffix_least_probability >= 0 && options.suffix_least_probability <= 1))
+    return fail(error_code::invalid_argument, "suffix_decoding_min_token_prob must be between 0 and 1.",
+                "--speculative-config");
+  return check_between("suffix_memory_mib", options.suffix_mebibytes, 1, limits::kMaxSuffixMebibytes);
+}
+
+std::unique_ptr<text_source> text_source_of(const runtime_options& options, draft_method method) {
+  if (method == draft_method::ngram)
+    return std::make_unique<ngram_source>(ngram_source::options{options.prompt_lookup_min, options.prompt_lookup_max});
+  TANDEM_ASSERT(method == draft_method::suffix);
+  suffix_statistics::options statistics;
+  statistics.bytes = static_cast<std::size_t>(options.suffix_mebibytes) << 20;
+  statistics.longest_context = options.suffix_longest_context;
+  statistics.least_probability = options.suffix_least_probability;
+  return std::make_unique<suffix_source>(statistics);
+}
+
+custom_source::options custom_options_of(const pipeline_parts& parts) {
+  return {parts.drafts, parts.device->info().vocabulary_size,
+          [metrics = parts.metrics](draft_fault fault) { metrics->count_draft_fault(fault); }};
 }
 
 }  // namespace
@@ -123,14 +158,23 @@ result<void> check_options(const runtime_options& options, const gpu::device_inf
   if (options.speculation.method == draft_method::ngram && !options.ngram_drafter)
     return fail(error_code::invalid_argument, "The method ngram needs the n-gram drafter, which is switched off.",
                 "--speculative-config");
-  return {};
+  return check_suffix(options);
 }
 
 std::vector<draft_method> draft_sources_of(const pipeline_parts& parts) {
   std::vector<draft_method> sources;
   if (parts.options.ngram_drafter) sources.push_back(draft_method::ngram);
+  if (parts.options.suffix_drafter) sources.push_back(draft_method::suffix);
   if (parts.device->info().draft_context_limit > 0) sources.push_back(draft_method::draft_model);
+  if (parts.drafts) sources.push_back(draft_method::custom);
   return sources;
+}
+
+std::array<bool, kDraftMethods> draft_methods_of(const pipeline_parts& parts) {
+  std::array<bool, kDraftMethods> methods{};
+  methods[index_of(draft_method::none)] = true;
+  for (const draft_method method : draft_sources_of(parts)) methods[index_of(method)] = true;
+  return methods;
 }
 
 streamer_actor spawn_streamer_of(caf::actor_system& system, const pipeline_parts& parts, const intake_actor& intake,
@@ -150,9 +194,9 @@ kv_allocator_actor spawn_allocator_of(caf::actor_system& system, const pipeline_
 drafter_actor spawn_drafter_of(caf::actor_system& system, const pipeline_parts& parts, draft_method method,
                                const scheduler_actor& scheduler) {
   if (method == draft_method::draft_model) return counted(spawn_drafter_model(system, parts.device, scheduler), parts);
-  TANDEM_ASSERT(method == draft_method::ngram);
-  const ngram_source::options options{parts.options.prompt_lookup_min, parts.options.prompt_lookup_max};
-  return counted(spawn_drafter_ngram(system, options, scheduler), parts);
+  if (method == draft_method::custom)
+    return counted(spawn_drafter_custom(system, custom_options_of(parts), parts.drafts_thread, scheduler), parts);
+  return counted(spawn_drafter_text(system, method, text_source_of(parts.options, method), scheduler), parts);
 }
 
 pipeline start_pipeline(caf::actor_system& system, const std::shared_ptr<const pipeline_parts>& parts) {

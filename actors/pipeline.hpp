@@ -1,8 +1,11 @@
 #pragma once
 /// All actors of one engine, spawned and connected in order inside a given actor system.
 
+#include <array>
 #include <memory>
 
+#include "actors/call_thread.hpp"
+#include "actors/custom_source.hpp"
 #include "actors/encoder.hpp"
 #include "actors/live_counters.hpp"
 #include "actors/metrics_registry.hpp"
@@ -20,7 +23,9 @@ struct pipeline_parts {
   std::shared_ptr<encoder> prompts;
   std::shared_ptr<metrics_registry> metrics;
   std::shared_ptr<live_counters> counters;
-  bool check_always = false;  ///< all invariants of the scheduler after each message (tests)
+  std::shared_ptr<custom_drafts> drafts;       ///< the program's own source; null: none
+  std::shared_ptr<call_thread> drafts_thread;  ///< that asks it
+  bool check_always = false;                   ///< all invariants of the scheduler after each message (tests)
 };
 
 /// The two doors. Everything else is reached through them.
@@ -42,6 +47,8 @@ kv_allocator_actor spawn_allocator_of(caf::actor_system& system, const pipeline_
                                       const scheduler_actor& scheduler);
 drafter_actor spawn_drafter_of(caf::actor_system& system, const pipeline_parts& parts, draft_method method,
                                const scheduler_actor& scheduler);
+/// What requests may ask for: `none` and the sources this engine has.
+std::array<bool, kDraftMethods> draft_methods_of(const pipeline_parts& parts);
 /// Draft sources this engine has.
 std::vector<draft_method> draft_sources_of(const pipeline_parts& parts);
 

@@ -50,7 +50,7 @@ struct stop_everything {};
 
 using metrics_actor = caf::typed_actor<caf::reacts_to<step_measured>, caf::reacts_to<stream_measured>>;
 using verifier_actor = caf::typed_actor<caf::reacts_to<run_step>>;
-using drafter_actor = caf::typed_actor<caf::reacts_to<propose>>;
+using drafter_actor = caf::typed_actor<caf::reacts_to<propose>, caf::reacts_to<outputs_closed>>;
 using kv_allocator_actor =
     caf::typed_actor<caf::reacts_to<publish_blocks>, caf::reacts_to<release_blocks>, caf::reacts_to<lease_blocks>,
                      caf::reacts_to<match_prefix>, caf::reacts_to<adopt_blocks>>;
@@ -108,6 +108,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tandem::blocks_leased)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tandem::publish_blocks)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tandem::release_blocks)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tandem::propose)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tandem::outputs_closed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tandem::run_step)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tandem::step_finished)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tandem::draft_finished)

@@ -102,6 +102,7 @@ class actor_runtime final : public runtime {
   void count_rejected(const std::string& reason) override { parts_->metrics->count_rejected(reason); }
   void count_websocket(int delta) override { parts_->metrics->count_websocket(delta); }
   const runtime_options& options() const override { return parts_->options; }
+  std::array<bool, kDraftMethods> draft_methods() const override { return draft_methods_of(*parts_); }
   const text::tokenizer& tokenizer() const override { return *parts_->tokenizer; }
   bool has_chat_template() const override { return chat_template_ != nullptr; }
   const gpu::device_info& device() const override { return parts_->device->info(); }
@@ -136,6 +137,10 @@ result<std::shared_ptr<const pipeline_parts>> make_parts(runtime_options options
   if (!from.device || !from.tokenizer)
     return fail(error_code::invalid_argument, "A runtime needs a device and a tokenizer.");
   if (auto ok = check_options(options, from.device->info()); !ok) return tl::unexpected(ok.error());
+  if (options.speculation.method == draft_method::custom && !from.drafts)
+    return fail(error_code::invalid_argument,
+                "The method custom needs a draft source of the program's own (tandem::Options::draft_source).",
+                "--speculative-config");
   auto parts = std::make_shared<pipeline_parts>();
   parts->device = std::move(from.device);
   parts->tokenizer = std::move(from.tokenizer);
@@ -144,6 +149,8 @@ result<std::shared_ptr<const pipeline_parts>> make_parts(runtime_options options
                                                               limits::kMaxQueuedEncodeBytes, options.max_model_len});
   parts->metrics = std::make_shared<metrics_registry>(options.model_name, parts->device->info().num_kv_blocks);
   parts->counters = std::make_shared<live_counters>();
+  parts->drafts = std::move(from.drafts);
+  if (parts->drafts) parts->drafts_thread = std::make_shared<call_thread>(limits::kMaxQueuedDraftCalls);
   parts->options = std::move(options);
   return parts;
 }

@@ -2,6 +2,7 @@
 /// The engine as the network edge, the command line and the embedding library see it: submit, cancel, watch, drain.
 /// No actor library types here. The only implementation with actors is make_runtime(); tests of the edge use a fake.
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -20,6 +21,8 @@
 
 namespace tandem {
 
+class custom_drafts;  // actors/custom_source.hpp
+
 struct runtime_options {
   std::string model_name;             ///< as served
   std::int32_t max_model_len = 2048;  ///< already lowered to what the KV can hold
@@ -36,6 +39,10 @@ struct runtime_options {
   bool ngram_drafter = true;  ///< spawned even when not the default method: requests may ask for it
   std::int32_t prompt_lookup_min = 2;
   std::int32_t prompt_lookup_max = 5;
+  bool suffix_drafter = false;  ///< learns from every output, also of requests that do not ask for it
+  std::int32_t suffix_longest_context = limits::kMaxSuffixContext;
+  double suffix_least_probability = 0.1;
+  std::int32_t suffix_mebibytes = limits::kDefaultSuffixMebibytes;
   std::int32_t max_draft_tokens = 8;
   std::int32_t draft_vocabulary = 0;  ///< rows of the draft model; 0: no draft model, or as many as the target
   std::int32_t stream_interval = 1;   ///< tokens per event, at least
@@ -73,6 +80,8 @@ class runtime {
   virtual void count_websocket(int delta) = 0;
 
   virtual const runtime_options& options() const = 0;
+  /// By draft_method: which requests may ask for; `none` is one.
+  virtual std::array<bool, kDraftMethods> draft_methods() const = 0;
   virtual const text::tokenizer& tokenizer() const = 0;
   virtual bool has_chat_template() const = 0;
   virtual const gpu::device_info& device() const = 0;
@@ -87,6 +96,7 @@ struct runtime_parts {
   std::unique_ptr<gpu::device> device;
   std::shared_ptr<const text::tokenizer> tokenizer;
   std::shared_ptr<const text::chat_template> chat_template;  ///< null: none
+  std::shared_ptr<custom_drafts> drafts;                     ///< the program's own draft source; null: none
 };
 
 /// Starts the actors. Error: invalid_argument for options that contradict each other.

@@ -75,6 +75,7 @@ void deliver(self_pointer self, scheduler_commands say) {
   publish_counts(self, now);
   if (say.measured) self->send(state.metrics, std::move(*say.measured));
   if (say.committed) self->send(state.streamer, std::move(*say.committed));
+  if (say.outputs) self->send(state.drafters[static_cast<std::size_t>(draft_method::suffix)], std::move(*say.outputs));
   send_blocks(self, say);
   for (auto& retired : say.retired) self->send(state.intake, retired);
 

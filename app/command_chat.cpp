@@ -5,8 +5,10 @@
 #include <atomic>
 #include <cstdlib>
 #include <iostream>
+#include <optional>
 
 #include "app/command.hpp"
+#include "app/draft_painter.hpp"
 #include "app/generation_run.hpp"
 #include "app/interrupts.hpp"
 #include "app/request_fields.hpp"
@@ -16,9 +18,6 @@
 namespace tandem::app {
 namespace {
 
-constexpr const char* kDraftColour = "\x1b[32m";
-constexpr const char* kPlainColour = "\x1b[0m";
-
 struct chat_options {
   config::options settings;
   std::string system;
@@ -26,25 +25,12 @@ struct chat_options {
   nlohmann::json fields;
 };
 
-/// The piece with the tokens that were drafts in colour; as it is when its tokens do not spell it (cut characters).
-std::string coloured(const generation_event& event, const text::tokenizer& tokenizer) {
-  std::string plain;
-  std::string shown;
-  for (std::size_t index = 0; index < event.tokens.size(); ++index) {
-    const std::string_view bytes = tokenizer.token_bytes(event.tokens[index], true);
-    const bool draft = index < event.accepted.size() && event.accepted[index] != 0;
-    plain += bytes;
-    shown += draft ? fmt::format("{}{}{}", kDraftColour, bytes, kPlainColour) : std::string(bytes);
-  }
-  return plain == event.text ? shown : event.text;
-}
-
 /// One conversation: keeps the messages, asks for one answer at a time.
 class conversation {
  public:
   conversation(const chat_options& options, runtime& engine)
-      : options_(options), client_(engine), run_(client_, [this, &engine](const generation_event& event) {
-          fmt::print("{}", options_.show_drafts ? coloured(event, engine.tokenizer()) : event.text);
+      : options_(options), engine_(engine), client_(engine), run_(client_, [this](const generation_event& event) {
+          fmt::print("{}", painter_ ? painter_->paint(event.text, event.tokens, event.accepted) : event.text);
           std::fflush(stdout);
         }) {
     restart();
@@ -63,6 +49,8 @@ class conversation {
     auto request = read_request(fields);
     if (!request) return refuse(request.error());
     request->n = 1;
+    if (options_.show_drafts && output_takes_colours())
+      painter_.emplace(engine_.tokenizer(), request->stopping.skip_special_tokens);
     run_.submit(std::move(*request));
     const engine::collected_answer answer = run_.take_oldest();
     if (answer.refused) return refuse(*answer.refused);
@@ -83,6 +71,8 @@ class conversation {
   }
 
   const chat_options& options_;
+  runtime& engine_;
+  std::optional<draft_painter> painter_;  // of the answer under way
   engine::client client_;
   generation_run run_;
   nlohmann::json messages_;
@@ -154,7 +144,8 @@ void add_chat(CLI::App& root, command_table& commands) {
   const auto options = std::make_shared<chat_options>();
   options->settings.logging.level = config::log_level::warning;
   command->add_option("--system", options->system, "The system message");
-  command->add_flag("--show-drafts", options->show_drafts, "Colour the tokens that were drafted and accepted");
+  command->add_flag("--show-drafts", options->show_drafts,
+                    "Show what was drafted and accepted in green, on a terminal without NO_COLOR; off by default");
   add_sampling_flags(*command, options->fields);
   config::add_engine_flags(*command, options->settings);
   config::add_common_flags(*command, options->settings);

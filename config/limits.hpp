@@ -23,6 +23,9 @@ inline constexpr std::int32_t kMinPrefillShareDivisor = 4;   // prefill gets at 
 inline constexpr std::int32_t kMaxDraftTokens = 16;          // k of one sequence and step
 inline constexpr std::int32_t kMaxNgram = 16;                // upper bound of prompt_lookup_max
 inline constexpr std::int32_t kMaxMatchTokens = 32;          // a repetition is measured up to this length
+inline constexpr std::int32_t kMaxSuffixContext = 32;        // tokens before one that statistics of outputs look at
+inline constexpr std::int32_t kDefaultSuffixMebibytes = 32;  // of statistics of outputs, all salts together
+inline constexpr std::int32_t kMaxSuffixMebibytes = 4096;    // upper bound of suffix_memory_mib
 
 // --- core: sampling and stopping --------------------------------------------------------------------------------
 inline constexpr std::size_t kMaxStopStrings = 64;
@@ -110,6 +113,7 @@ inline constexpr std::size_t kEncoderThreads = 1;
 inline constexpr std::size_t kMaxQueuedEncodes = 8192;
 inline constexpr std::size_t kSmallTextBytes = 256u << 10;        // encoded in any case: its refusal names its tokens
 inline constexpr std::size_t kMaxQueuedEncodeBytes = 256u << 20; // of prompts that wait to be encoded
+inline constexpr std::size_t kMaxQueuedDraftCalls = 2;           // work items for a program's own draft source
 inline constexpr std::chrono::milliseconds kTick{20};            // deadlines are checked this often
 inline constexpr std::chrono::seconds kStuckDevice{30};          // /health turns 503 when no step ends for this long
 inline constexpr int kMaxActorRestarts = 1000;

@@ -25,6 +25,10 @@ struct speculation_options {
   std::optional<bool> adaptive;                        ///< absent: false. true: a number is the most
   std::int32_t prompt_lookup_min = 2;                  ///< tokens
   std::int32_t prompt_lookup_max = 5;                  ///< tokens
+  std::optional<bool> suffix;  ///< learn from outputs; absent: with method suffix, and with `auto` where adaptive
+  std::int32_t suffix_longest_context = limits::kMaxSuffixContext;  ///< tokens
+  double suffix_least_probability = 0.1;                            ///< of a proposal as a whole, [0, 1]
+  std::int32_t suffix_mebibytes = limits::kDefaultSuffixMebibytes;  ///< of statistics of outputs
   acceptance_rule rule = acceptance_rule::coupled;
   std::optional<std::int32_t> disable_by_batch_size;  ///< no drafts above this many sequences
 };
@@ -67,6 +71,12 @@ struct server_options {
 /// Whether numbers of drafts are chosen per step.
 inline bool drafts_adaptively(const speculation_options& speculation) {
   return speculation.adaptive.value_or(false);
+}
+/// Whether there is a source that learns from every output.
+inline bool learns_from_outputs(const speculation_options& speculation) {
+  const bool used =
+      speculation.method == draft_method::suffix || (!speculation.method && drafts_adaptively(speculation));
+  return speculation.suffix.value_or(used);
 }
 /// The most drafts of a step, or the number itself.
 inline std::int32_t draft_tokens_of(const speculation_options& speculation) {

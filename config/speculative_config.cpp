@@ -52,12 +52,22 @@ result<void> read_rule(const json& value, speculation_options& target) {
   return {};
 }
 
-result<void> read_adaptive(const json& value, speculation_options& target) {
-  if (value.is_boolean()) {
-    target.adaptive = value.get<bool>();
+result<void> read_probability(const json& value, speculation_options& target) {
+  const bool fits = value.is_number() && value.get<double>() >= 0 && value.get<double>() <= 1;
+  if (!fits)
+    return refuse(error_code::invalid_argument,
+                  "the key \"suffix_decoding_min_token_prob\" must be a number from 0 to 1.");
+  target.suffix_least_probability = value.get<double>();
+  return {};
+}
+
+reader switch_reader(const char* key, std::optional<bool> speculation_options::*field) {
+  return [=](const json& value, speculation_options& target) -> result<void> {
+    if (!value.is_boolean())
+      return refuse(error_code::invalid_argument, "the key \"" + std::string(key) + "\" must be true or false.");
+    target.*field = value.get<bool>();
     return {};
-  }
-  return refuse(error_code::invalid_argument, "the key \"adaptive\" must be true or false.");
+  };
 }
 
 result<void> read_draft_tokens(const json& value, speculation_options& target) {
@@ -98,11 +108,18 @@ const std::vector<std::pair<std::string, reader>>& readers() {
          return {};
        }},
       {"num_speculative_tokens", read_draft_tokens},
-      {"adaptive", read_adaptive},
+      {"adaptive", switch_reader("adaptive", &speculation_options::adaptive)},
       {"prompt_lookup_min",
        number_reader("prompt_lookup_min", &speculation_options::prompt_lookup_min, 1, limits::kMaxNgram)},
       {"prompt_lookup_max",
        number_reader("prompt_lookup_max", &speculation_options::prompt_lookup_max, 1, limits::kMaxNgram)},
+      {"suffix", switch_reader("suffix", &speculation_options::suffix)},
+      {"suffix_decoding_max_tree_depth",
+       number_reader("suffix_decoding_max_tree_depth", &speculation_options::suffix_longest_context, 2,
+                     limits::kMaxSuffixContext)},
+      {"suffix_decoding_min_token_prob", read_probability},
+      {"suffix_memory_mib",
+       number_reader("suffix_memory_mib", &speculation_options::suffix_mebibytes, 1, limits::kMaxSuffixMebibytes)},
       {"sampling", read_rule},
       {"disable_by_batch_size", number_reader("disable_by_batch_size", &speculation_options::disable_by_batch_size, 1,
                                               static_cast<std::int32_t>(limits::kMaxSequencesInFlight))},
@@ -126,12 +143,13 @@ result<void> apply_entry(const std::string& key, const json& value, speculation_
 
 result<std::optional<draft_method>> parse_method(const std::string& name) {
   if (name == "auto") return std::optional<draft_method>{};
-  if (const auto method = draft_method_named(name)) return method;
-  if (name == "suffix" || name == "medusa" || name == "eagle")
+  if (name == "medusa" || name == "eagle")
     return refuse(error_code::unsupported,
-                  "the method \"" + name + "\" is not offered yet; use \"ngram\" or \"draft_model\".");
-  return refuse(error_code::invalid_argument,
-                "there is no method \"" + name + "\"; use \"none\", \"auto\", \"ngram\" or \"draft_model\".");
+                  "the method \"" + name + "\" is not offered yet; use \"ngram\", \"suffix\" or \"draft_model\".");
+  if (const auto method = draft_method_named(name)) return method;
+  return refuse(
+      error_code::invalid_argument,
+      "there is no method \"" + name + "\"; use \"none\", \"auto\", \"ngram\", \"suffix\" or \"draft_model\".");
 }
 
 result<void> apply_speculative_config(std::string_view text, speculation_options& target) {

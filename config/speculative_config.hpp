@@ -12,7 +12,8 @@ namespace tandem::config {
 /// Overwrites the fields of `target` that the object names. Errors: invalid_argument or unsupported naming the key.
 result<void> apply_speculative_config(std::string_view json, speculation_options& target);
 
-/// "none", "auto", "ngram", "draft_model" → method (absent: auto). Methods of later versions are refused by name.
+/// "none", "auto" and the names of core/speculation/method_names.hpp → method (absent: auto). Methods of later versions
+/// are refused by name.
 result<std::optional<draft_method>> parse_method(const std::string& name);
 
 }  // namespace tandem::config

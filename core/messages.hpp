@@ -117,6 +117,16 @@ struct release_blocks {
 struct propose {
   std::shared_ptr<const draft_work> work;
 };
+/// scheduler → the drafter that learns from outputs. Slots were closed, their sequences ended or preempted: what these
+/// generated and their proposals did not say. Batched: one message per step. No answer.
+struct outputs_closed {
+  struct entry {
+    std::uint64_t salt = 0;
+    std::vector<token_id> tokens;  ///< up to limits::kMaxSuffixContext earlier ones, then the unlearned
+    std::int32_t unlearned = 0;
+  };
+  std::vector<entry> entries;
+};
 /// scheduler → verifier. Answer: step_finished.
 struct run_step {
   std::shared_ptr<const step_work> work;

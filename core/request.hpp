@@ -51,8 +51,11 @@ struct logprob_params {
   std::int32_t prompt_top = -1;  ///< the same for prompt tokens; ≥ 0 turns prefix reuse off for this request
 };
 
-enum class draft_method : std::uint8_t { none, ngram, draft_model };
-inline constexpr int kDraftMethods = 3;
+enum class draft_method : std::uint8_t { none, ngram, suffix, draft_model, medusa, eagle, custom };
+inline constexpr int kDraftMethods = 7;
+constexpr std::size_t index_of(draft_method method) {
+  return static_cast<std::size_t>(method);
+}
 
 /// Per-request override of the server's speculation.
 struct speculation_params {

@@ -29,6 +29,7 @@ struct slot_opening {
   std::shared_ptr<const sampling_params> sampling;
   std::uint64_t noise_key = 0;  ///< hash(seed, choice): with the absolute position and token id it keys all noise
   acceptance_rule rule = acceptance_rule::coupled;
+  std::uint64_t salt = 0;                              ///< hash of the request's cache_salt; 0: it has none
   std::int32_t prompt_length = 0;                      ///< output index = position - prompt_length
   std::shared_ptr<const std::vector<token_id>> known;  ///< prompt and output committed so far (resume)
   std::int32_t top_logprobs = -1;
@@ -97,6 +98,7 @@ struct proposal {
   std::uint32_t incarnation = 0;     ///< +1 at preempt, cancel, drafter restart
   std::int32_t first_position = 0;   ///< tokens known to the source before this item (draft KV computed)
   std::vector<token_id> new_tokens;  ///< known tokens from first_position on; ids a draft model lacks are 0
+  std::int32_t unlearned = 0;        ///< of new_tokens, the last so many are output that the source was never told
   std::int32_t k = 0;                ///< 0: catch up only. k > 0: new_tokens reaches the last known token
   std::int32_t ticket_row = -1;
   /// Fewer than k where the source itself is not sure enough; rows it leaves empty cost the target nothing.

@@ -10,6 +10,7 @@
 #include "engine/collected_answer.hpp"
 #include "engine/loader.hpp"
 #include "engine/public_types.hpp"
+#include "engine/user_drafts.hpp"
 
 namespace tandem {
 namespace detail {
@@ -127,7 +128,8 @@ bool Stream::advance() {
 
 Engine::Engine(const Options& options) : state_(std::make_shared<detail::engine_state>()) {
   const config::engine_options settings = value_or_raise(engine::to_engine_options(options));
-  state_->engine = value_or_raise(engine::start_engine(settings, options.log));
+  state_->engine =
+      value_or_raise(engine::start_engine(settings, options.log, engine::user_drafts::of(options.draft_source)));
   state_->client = std::make_unique<engine::client>(*state_->engine);
   state_->gate->client = state_->client.get();
 }

@@ -6,9 +6,11 @@
 #include <utility>
 
 #include "actors/runtime_in_system.hpp"
+#include "engine/actor_draft_source.hpp"
 #include "engine/client.hpp"
 #include "engine/loader.hpp"
 #include "engine/public_types.hpp"
+#include "engine/user_drafts.hpp"
 #include "tandem/actor.hpp"
 
 namespace tandem::engine {
@@ -196,7 +198,7 @@ EngineActor spawn_engine(caf::actor_system& system, const Options& options) {
   const auto raise = [](const error& problem) { throw Error(engine::code_name(problem.code), problem.message); };
   const auto settings = engine::to_engine_options(options);
   if (!settings) raise(settings.error());
-  auto loaded = engine::load_parts(*settings, options.log);
+  auto loaded = engine::load_parts(*settings, options.log, engine::user_drafts::of(options.draft_source));
   if (!loaded) raise(loaded.error());
   auto running = make_runtime_in(system, std::move(loaded->options), std::move(loaded->parts));
   if (!running) raise(running.error());
@@ -204,10 +206,17 @@ EngineActor spawn_engine(caf::actor_system& system, const Options& options) {
   return system.spawn(engine::engine_behavior, handed_over);
 }
 
+EngineActor spawn_engine(caf::actor_system& system, const Options& options, DraftSourceActor drafts) {
+  Options with_drafts = options;
+  with_drafts.draft_source = std::make_shared<engine::actor_draft_source>(system, std::move(drafts));
+  return spawn_engine(system, with_drafts);
+}
+
 void add_message_types(caf::actor_system_config& config) {
   config.add_message_type<SamplingParams>("tandem::SamplingParams");
   config.add_message_type<Message>("tandem::Message");
   config.add_message_type<Request>("tandem::Request");
+  config.add_message_type<DraftRequest>("tandem::DraftRequest");
   config.add_message_type<Logprob>("tandem::Logprob");
   config.add_message_type<Usage>("tandem::Usage");
   config.add_message_type<Choice>("tandem::Choice");

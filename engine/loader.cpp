@@ -101,6 +101,10 @@ runtime_options runtime_settings(const config::engine_options& options, std::int
   settings.speculation = settings_of(speculation);
   settings.prompt_lookup_min = speculation.prompt_lookup_min;
   settings.prompt_lookup_max = speculation.prompt_lookup_max;
+  settings.suffix_drafter = config::learns_from_outputs(speculation);
+  settings.suffix_longest_context = speculation.suffix_longest_context;
+  settings.suffix_least_probability = speculation.suffix_least_probability;
+  settings.suffix_mebibytes = speculation.suffix_mebibytes;
   settings.max_draft_tokens = most_draft_tokens(speculation);
   settings.stream_interval = options.stream_interval;
   settings.log_prompts = options.log_prompts;
@@ -197,7 +201,8 @@ result<std::shared_ptr<const text::chat_template>> load_chat_template(const std:
   return std::make_shared<const text::chat_template>(std::move(*parsed));
 }
 
-result<loaded_parts> load_parts(const config::engine_options& options, const load_log& log) {
+result<loaded_parts> load_parts(const config::engine_options& options, const load_log& log,
+                                std::shared_ptr<custom_drafts> drafts) {
   if (auto fits = check_together(options); !fits) return tl::unexpected(fits.error());
   const auto started = std::chrono::steady_clock::now();
   auto target = open_with_tokenizer(options.model);
@@ -219,12 +224,14 @@ result<loaded_parts> load_parts(const config::engine_options& options, const loa
   say_rounding(log, options, *target->model);
   runtime_options settings = runtime_settings(options, *length);
   if (*draft) settings.draft_vocabulary = (*draft)->describe().vocabulary_size;
-  return loaded_parts{std::move(settings),
-                      runtime_parts{std::move(*device), std::move(target->tokenizer), chat ? *chat : nullptr}};
+  if (drafts && !options.speculation.method) settings.speculation.method = draft_method::custom;
+  return loaded_parts{std::move(settings), runtime_parts{std::move(*device), std::move(target->tokenizer),
+                                                         chat ? *chat : nullptr, std::move(drafts)}};
 }
 
-result<std::unique_ptr<runtime>> start_engine(const config::engine_options& options, const load_log& log) {
-  auto loaded = load_parts(options, log);
+result<std::unique_ptr<runtime>> start_engine(const config::engine_options& options, const load_log& log,
+                                              std::shared_ptr<custom_drafts> drafts) {
+  auto loaded = load_parts(options, log, std::move(drafts));
   if (!loaded) return tl::unexpected(loaded.error());
   return make_runtime(std::move(loaded->options), std::move(loaded->parts));
 }

@@ -26,10 +26,13 @@ using load_log = std::function<void(const std::string& line)>;
 /// Resolves the names, opens the files, packs the weights, checks that the draft speaks the target's vocabulary, lowers
 /// max_model_len to what the KV cache can hold (with a log line, never below what was asked for explicitly).
 /// Errors: those of open_model, tokenizer::make, make_host_device; invalid_argument naming the flag.
-result<loaded_parts> load_parts(const config::engine_options& options, const load_log& log);
+/// `drafts`: the program's own draft source, used unless the options name another method; null: it has none.
+result<loaded_parts> load_parts(const config::engine_options& options, const load_log& log,
+                                std::shared_ptr<custom_drafts> drafts = nullptr);
 
 /// load_parts and the actors.
-result<std::unique_ptr<runtime>> start_engine(const config::engine_options& options, const load_log& log);
+result<std::unique_ptr<runtime>> start_engine(const config::engine_options& options, const load_log& log,
+                                              std::shared_ptr<custom_drafts> drafts = nullptr);
 
 /// What a device is made for, from what the user asked for.
 gpu::host_options device_options(const config::engine_options& options);

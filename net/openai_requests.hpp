@@ -20,7 +20,7 @@ struct request_facts {
   std::int32_t vocabulary = 0;           ///< token ids are below this
   std::int32_t max_model_len = 0;
   std::int32_t max_draft_tokens = 0;
-  std::array<bool, kDraftMethods> drafters{true, true, true};  ///< by draft_method
+  std::array<bool, kDraftMethods> drafters{true, true, true, true, true, true, true};  ///< by draft_method
   bool has_chat_template = false;
 };
 

@@ -29,7 +29,7 @@ request_facts facts_of(const runtime& engine, const server_options& options) {
   facts.vocabulary = engine.device().vocabulary_size > 0 ? engine.device().vocabulary_size : engine.tokenizer().size();
   facts.max_model_len = chosen.max_model_len;
   facts.max_draft_tokens = chosen.max_draft_tokens;
-  facts.drafters = {true, chosen.ngram_drafter, engine.device().draft_context_limit > 0};
+  facts.drafters = engine.draft_methods();
   facts.has_chat_template = engine.has_chat_template();
   return facts;
 }

@@ -59,6 +59,7 @@ void measure(const char* name, draft_method method, std::int32_t k, int sequence
   options.model_name = "fake";
   options.max_model_len = 2048;
   options.speculation = {method, k, std::nullopt};
+  options.suffix_drafter = method == draft_method::suffix;
   lab::fake_device_options device;
   device.threaded = true;
   device.block_size = 16;
@@ -96,6 +97,7 @@ int main(int argument_count, char** arguments) {
   for (const int sequences : {1, 16}) {
     tandem::measure("none", draft_method::none, 0, sequences, json);
     tandem::measure("ngram", draft_method::ngram, 4, sequences, json);
+    tandem::measure("suffix", draft_method::suffix, 4, sequences, json);
     tandem::measure("draft_model", draft_method::draft_model, 4, sequences, json);
   }
 }

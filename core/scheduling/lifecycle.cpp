@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "config/limits.hpp"
 #include "core/assert.hpp"
 #include "core/scheduling/commit.hpp"
 #include "core/scheduling/scheduler_impl.hpp"
+#include "core/speculation/source_kind.hpp"
 
 namespace tandem {
 
@@ -47,12 +49,28 @@ void scheduler::impl::run(sequence& seq) {
   seq.slot = free_slots.back();
   free_slots.pop_back();
   seq.slot_gen = ++slot_gens[static_cast<std::size_t>(seq.slot)];
+  seq.length_at_start = seq.length();
   running.emplace(seq.rank, &seq);
+}
+
+/// What the slot's life added to the sequence and the source that learns from outputs was not told in proposals: each
+/// token of an output is learned once, whoever drafted it and however often the sequence was preempted.
+void scheduler::impl::tell_output(const sequence& seq) {
+  const auto learns = [](draft_method method) { return method == draft_method::suffix; };
+  if (std::none_of(options.drafters.begin(), options.drafters.end(), learns)) return;
+  const std::int32_t told = seq.sources[static_cast<std::size_t>(draft_method::suffix)].told;
+  const std::int32_t from = std::max(seq.length_at_start, told);
+  if (from >= seq.length()) return;
+  const std::int32_t context = std::min(from, limits::kMaxSuffixContext);
+  if (!out.outputs) out.outputs.emplace();
+  out.outputs->entries.push_back(
+      {seq.salt, {seq.known.begin() + (from - context), seq.known.end()}, seq.length() - from});
 }
 
 /// Gives back slot and blocks; the sequence's tokens stay.
 void scheduler::impl::stop_running(sequence& seq) {
   TANDEM_ASSERT(seq.at == sequence::stage::running && !seq.in_step);
+  tell_output(seq);
   release(seq);
   running.erase({seq.rank, &seq});
   if (seq.opened) closed.target.push_back(seq.slot);
@@ -107,10 +125,15 @@ void scheduler::impl::retire(sequence& seq, finish_reason reason) {
 void scheduler::impl::release(sequence& seq) {
   const auto count = static_cast<std::int32_t>(seq.table.size());
   if (count == 0) return;
-  const step_id fence = seq.source(draft_method::draft_model).in_flight;
+  fenced_blocks held;
+  for (const draft_method method : options.drafters) {
+    const step_id under_way = seq.source(method).in_flight;
+    if (computes(method) && under_way != 0) held.until[index_of(method)] = under_way;
+  }
   std::vector<block_id> blocks = std::exchange(seq.table, {});
-  if (fence != 0) {
-    fenced.push_back({fence, std::move(blocks)});
+  if (held.waits()) {
+    held.blocks = std::move(blocks);
+    fenced.push_back(std::move(held));
     return;
   }
   if (!out.release) out.release.emplace(release_blocks{pool_gen, {}});
@@ -118,9 +141,10 @@ void scheduler::impl::release(sequence& seq) {
   lease.note_released(count);
 }
 
-void scheduler::impl::release_fenced(step_id draft_step_done) {
+void scheduler::impl::release_fenced(draft_method method, step_id step_done) {
   for (fenced_blocks& held : fenced) {
-    if (held.until_draft_step > draft_step_done) continue;
+    if (held.until[index_of(method)] <= step_done) held.until[index_of(method)] = 0;
+    if (held.waits()) continue;
     if (!out.release) out.release.emplace(release_blocks{pool_gen, {}});
     out.release->blocks.insert(out.release->blocks.end(), held.blocks.begin(), held.blocks.end());
     lease.note_released(static_cast<std::int32_t>(held.blocks.size()));

@@ -6,6 +6,7 @@
 #include "core/assert.hpp"
 #include "core/scheduling/row_planner.hpp"
 #include "core/scheduling/scheduler_impl.hpp"
+#include "core/speculation/source_kind.hpp"
 #include "core/ticket.hpp"
 
 namespace tandem {
@@ -88,7 +89,7 @@ std::int32_t scheduler::impl::drafts_that_fit(const sequence& seq, draft_method 
   std::int32_t k = options.max_draft_tokens;
   k = std::min(k, seq.max_tokens - seq.output_length() - 1);
   k = std::min(k, options.max_model_len - 1 - seq.length());
-  if (method == draft_method::draft_model) {
+  if (kind_of(method) == source_kind::model) {
     if (seq.length() > options.draft_context_limit) return 0;
     k = std::min(k, options.draft_context_limit - seq.length() + 1);
   }
@@ -106,7 +107,8 @@ draft_question scheduler::impl::question_of(sequence& seq) const {
   for (const draft_method method : options.drafters) {
     const auto source = static_cast<std::size_t>(method);
     asked.fits[source] = drafts_that_fit(seq, method);
-    asked.unseen[source] = seq.length() - seq.source(method).known;
+    const bool keeps_up = kind_of(method) == source_kind::head;
+    asked.unseen[source] = keeps_up ? 1 : seq.length() - seq.source(method).known;
   }
   return asked;
 }
@@ -131,7 +133,7 @@ std::vector<draft_choice> scheduler::impl::draft_wishes(const std::vector<sequen
   for (std::size_t i = 0; i < choices.size(); ++i) {
     draft_choice& choice = choices[i];
     const bool too_long =
-        choice.method == draft_method::draft_model && ready[i]->length() > options.draft_context_limit;
+        kind_of(choice.method) == source_kind::model && ready[i]->length() > options.draft_context_limit;
     if (choice.method == draft_method::none || !source_ready(choice.method) || too_long) choice = {};
     const std::int32_t fits = asked[i].decoding ? asked[i].fits[static_cast<std::size_t>(choice.method)] : 0;
     choice.k = std::min(choice.k, fits);
@@ -143,8 +145,10 @@ std::vector<draft_choice> scheduler::impl::draft_wishes(const std::vector<sequen
 void scheduler::impl::plan_catch_up(planned_rows& part, std::int32_t& draft_budget) {
   if (part.method == draft_method::none) return;
   sequence& seq = *part.seq;
-  const std::int32_t known = seq.source(part.method).known;
-  if (part.method == draft_method::ngram) {
+  source_view& source = seq.source(part.method);
+  if (kind_of(part.method) == source_kind::head) source.known = seq.length() - 1;
+  const std::int32_t known = source.known;
+  if (kind_of(part.method) != source_kind::model) {
     // Costs no rows; during prefill there is nothing to tell yet.
     part.catch_up = seq.length() - known;
     if (part.drafts == 0) part.method = draft_method::none;

@@ -8,6 +8,7 @@
 #include "core/assert.hpp"
 #include "core/scheduling/commit.hpp"
 #include "core/scheduling/scheduler_impl.hpp"
+#include "core/speculation/source_kind.hpp"
 #include "core/ticket.hpp"
 
 namespace tandem {
@@ -226,7 +227,7 @@ void scheduler::impl::finish_drafts(const draft_finished& message) {
   if (source.in_flight != outcome.step) return;
   source.in_flight = 0;
   source.drafts = nullptr;
-  if (outcome.ok && message.method == draft_method::draft_model) {
+  if (outcome.ok && computes(message.method)) {
     source.forwards.seconds = static_cast<double>(outcome.device_ns) * 1e-9;
     policy->observe(source.forwards);
   }
@@ -246,7 +247,7 @@ void scheduler::impl::finish_drafts(const draft_finished& message) {
     view.known = std::min(found->second->known_rows, seq->length());
     view.drafts_with_kv = found->second->draft_rows;
   }
-  release_fenced(outcome.step);
+  release_fenced(message.method, outcome.step);
 }
 
 void scheduler::impl::change_drafter(const drafter_changed& message) {
@@ -261,12 +262,12 @@ void scheduler::impl::change_drafter(const drafter_changed& message) {
   closed.sources[static_cast<std::size_t>(message.method)].clear();
   for (const auto& [rank, seq] : running) {
     source_view& view = seq->source(message.method);
-    const std::int32_t kept = message.method == draft_method::draft_model ? view.known : 0;
+    const std::int32_t kept = kind_of(message.method) == source_kind::model ? view.known : 0;
     view = source_view{};
     view.known = kept;
     ++seq->incarnation;
   }
-  if (lost != 0 && message.method == draft_method::draft_model) release_fenced(lost);
+  if (lost != 0) release_fenced(message.method, lost);
 }
 
 void scheduler::impl::restart_allocator(const allocator_restarted& message) {

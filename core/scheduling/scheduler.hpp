@@ -42,7 +42,8 @@ struct scheduler_commands {
   std::vector<draft_method> methods;
   std::optional<run_step> step;  ///< sent *with* the proposals
   std::optional<tokens_committed> committed;
-  std::optional<adopt_blocks> adopt;  ///< before anything else the allocator hears
+  std::optional<outputs_closed> outputs;  ///< to the drafter that learns from them
+  std::optional<adopt_blocks> adopt;      ///< before anything else the allocator hears
   std::optional<publish_blocks> publish;
   std::optional<release_blocks> release;
   std::vector<match_prefix> matches;

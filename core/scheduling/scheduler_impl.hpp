@@ -1,6 +1,7 @@
 #pragma once
 /// The scheduler's state and its parts; included only by core/scheduling/*.cpp.
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <memory>
@@ -42,8 +43,9 @@ struct scheduler::impl {
   void end_now(sequence& seq, finish end);
   void end_soon(sequence& seq, finish_reason reason);
   void retire(sequence& seq, finish_reason reason);
+  void tell_output(const sequence& seq);
   void release(sequence& seq);
-  void release_fenced(step_id draft_step_done);
+  void release_fenced(draft_method method, step_id step_done);
   void publish(sequence& seq);
 
   // planning.cpp: the next step
@@ -86,8 +88,11 @@ struct scheduler::impl {
   std::array<source_state, kDraftMethods> sources;
 
   struct fenced_blocks {
-    step_id until_draft_step = 0;  // released when the draft stream has passed this item
+    std::array<step_id, kDraftMethods> until{};  // items the draft streams must pass first; 0: none
     std::vector<block_id> blocks;
+    bool waits() const {
+      return std::any_of(until.begin(), until.end(), [](step_id step) { return step != 0; });
+    }
   };
   std::vector<fenced_blocks> fenced;
 

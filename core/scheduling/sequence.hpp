@@ -24,6 +24,7 @@ struct service_rank {
 struct source_view {
   bool opened = false;          ///< the source has the slot's opening
   std::int32_t known = 0;       ///< committed tokens it has taken in (draft KV computed)
+  std::int32_t told = 0;        ///< tokens that were sent to it; stays when it must be told again
   std::int32_t table_sent = 0;  ///< block table entries it has
   step_id in_flight = 0;        ///< its last work item, until draft_finished
   /// Drafts of the last item whose KV is present, to be compared with what was committed.
@@ -58,8 +59,9 @@ struct sequence {
 
   slot_id slot = kNoSlot;
   std::uint32_t slot_gen = 0;
-  bool opened = false;          ///< the target's stream has the slot's opening
-  std::int32_t table_sent = 0;  ///< block table entries the target's stream has
+  std::int32_t length_at_start = 0;  ///< known tokens when it got its slot
+  bool opened = false;               ///< the target's stream has the slot's opening
+  std::int32_t table_sent = 0;       ///< block table entries the target's stream has
   std::vector<block_id> table;
   std::int32_t published = 0;        ///< leading blocks that are findable
   std::int32_t published_draft = 0;  ///< of them with a valid draft page

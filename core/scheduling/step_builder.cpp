@@ -16,6 +16,7 @@ slot_opening opening_of(const sequence& seq, const scheduler_options& options) {
   opening.sampling = seq.sampling;
   opening.noise_key = seq.noise_key;
   opening.rule = options.rule;
+  opening.salt = seq.salt;
   opening.prompt_length = seq.prompt_length();
   opening.known = seq.output_length() == 0 ? seq.prompt : std::make_shared<const std::vector<token_id>>(seq.known);
   opening.top_logprobs = seq.request->logprobs.top;
@@ -72,6 +73,7 @@ proposal proposal_of(const planned_rows& part, const source_view& source, const 
   wish.first_position = source.known;
   wish.new_tokens = slice(seq.known, source.known, part.catch_up);
   make_readable(wish.new_tokens, part, options);
+  wish.unlearned = std::max(0, source.known + part.catch_up - std::max(seq.length_at_start, source.told));
   wish.k = part.drafts;
   wish.most = part.most;
   return wish;
@@ -92,6 +94,7 @@ std::shared_ptr<const draft_work> build_source(step_id step, draft_method method
     source_view& source = seq.source(method);
     tell_stream(*work, seq, options, source.opened, source.table_sent);
     proposal wish = proposal_of(plan[i], source, options);
+    source.told = std::max(source.told, source.known + plan[i].catch_up);
     if (wish.k > 0) {
       wish.ticket_row = ticket_rows++;
       target.rows[i].ticket_index = ticket_index;

@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kSourceMemory = 0.99;    // per proposal: about the last hundred of a class
 constexpr double kSequenceMemory = 0.85;  // about the last seven
-constexpr double kClassPriorTrials = 8;
+constexpr double kClassPriorTrials = 16;
 constexpr double kPlacePriorTrials = 6;
 constexpr double kSequencePriorTrials = 5;
 constexpr double kOfferPriorAnswers = 3;
@@ -19,8 +19,19 @@ constexpr double kMost = 0.99;
 
 // What is believed before anything was seen; a long repetition is rarely chance.
 constexpr std::array<double, kEvidenceClasses> kMatchPrior{0, 0.35, 0.5, 0.65, 0.8, 0.9};
-constexpr std::array<double, kEvidenceClasses> kMatchOffers{0.6, 0.2, 0.08, 0.05, 0.04, 0.03};
-constexpr double kModelPrior = 0.65;
+constexpr evidence_shares kMatchOffers{0.6, 0.2, 0.08, 0.05, 0.04, 0.03};
+constexpr double kOtherPrior = 0.8;
+constexpr evidence_shares kCustomOffers{0.5, 0.5};
+constexpr evidence_shares kAlwaysOffers{0, 1};
+
+bool tells_match(draft_method source) {
+  return source == draft_method::ngram || source == draft_method::suffix;
+}
+
+const evidence_shares& prior_offers_of(draft_method source) {
+  if (tells_match(source)) return kMatchOffers;
+  return source == draft_method::custom ? kCustomOffers : kAlwaysOffers;
+}
 
 double odds(double probability) {
   return probability / (1 - probability);
@@ -45,12 +56,10 @@ double factor_on_odds(const sequence_record& record) {
 
 }  // namespace
 
-acceptance_statistics::acceptance_statistics(draft_method source) {
-  const bool by_match = source == draft_method::ngram;
+acceptance_statistics::acceptance_statistics(draft_method source) : prior_offers_(prior_offers_of(source)) {
   for (std::size_t c = 0; c < kEvidenceClasses; ++c) {
-    classes_[c].prior = by_match ? kMatchPrior[c] : kModelPrior;
+    classes_[c].prior = tells_match(source) ? kMatchPrior[c] : kOtherPrior;
     estimate(classes_[c]);
-    prior_offers_[c] = by_match ? kMatchOffers[c] : (c == kNoOpinion ? 1.0 : 0.0);
   }
 }
 
@@ -106,6 +115,7 @@ void acceptance_statistics::observe(const proposal_seen& seen) {
     sequence_record& record = seen.acceptance->by_method[static_cast<std::size_t>(seen.method)];
     for (double& count : record.offers) count *= kSequenceMemory;
     record.offers[evidence] += 1;
+    record.failures = seen.accepted > 0 ? 0 : std::min(record.failures + 1, 1 << 10);
     if (tried > 0) {
       record.tried = kSequenceMemory * record.tried + static_cast<double>(tried);
       record.accepted = kSequenceMemory * record.accepted + static_cast<double>(accepted);

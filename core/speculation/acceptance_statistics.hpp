@@ -23,6 +23,7 @@ struct sequence_record {
   double accepted = 0;
   double foretold = 0;                            ///< Σ of the source's probabilities over the places tried
   std::array<double, kEvidenceClasses> offers{};  ///< answers by evidence, decayed
+  std::int32_t failures = 0;                      ///< answers in a row of which nothing was accepted
   std::int32_t steps_unasked = 0;                 ///< decoding steps since the source was last asked
 };
 struct sequence_acceptance {

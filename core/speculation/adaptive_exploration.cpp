@@ -7,9 +7,16 @@ namespace tandem {
 namespace {
 
 constexpr std::int32_t kProbeAfterSteps = 16;  // a sequence is probed only when a source was idle for it that long
+constexpr std::int32_t kLookAfterSteps = 2;    // the same for looking something up: twice as long after each failure
+constexpr std::int32_t kMostFailures = 5;
 constexpr std::int32_t kProbeModelDrafts = 2;
 constexpr std::int32_t kProbeMatchDrafts = 4;
 constexpr double kKnownPlainSteps = 0.5;  // weight of the plain step's bucket below which it is tried again
+
+std::int32_t patience_for(draft_method method, const sequence_record& record) {
+  if (computes(method)) return kProbeAfterSteps;
+  return kLookAfterSteps << std::min(record.failures, kMostFailures);
+}
 
 }  // namespace
 
@@ -29,9 +36,9 @@ double adaptive_policy::probe_seconds(const draft_question& asked, const step_ba
                                       std::int32_t drafts) const {
   const double rows = costs_.step_seconds(base.rows + drafts) - costs_.step_seconds(base.rows);
   const double wider = std::max(rows, drafts * base.least_row_seconds);
-  if (option.method != draft_method::draft_model) return wider + costs_.asking_seconds(option.method);
-  return wider + costs_.forward_seconds(std::max(1, asked.unseen[index_of(option.method)])) +
-         (drafts - 1) * costs_.forward_seconds(1);
+  if (!computes(option.method)) return wider + costs_.asking_seconds(option.method);
+  return wider + costs_.forward_seconds(option.method, std::max(1, asked.unseen[index_of(option.method)])) +
+         (drafts - 1) * costs_.forward_seconds(option.method, 1);
 }
 
 /// At most one sequence a step drafts although it is not expected to pay: the one for which the source was idle longest
@@ -41,18 +48,21 @@ void adaptive_policy::probe(const step_question& question, const step_base& base
   std::size_t chosen = choices.size();
   draft_choice probe;
   double price = 0;
-  std::int32_t longest = kProbeAfterSteps - 1;
+  std::int32_t longest = -1;
   for (std::size_t i = 0; i < choices.size(); ++i) {
     const draft_question& asked = question.sequences[i];
     if (asked.acceptance == nullptr) continue;
     for (const draft_method method : kDraftSources) {
       const auto& option = outlooks[i].options[index_of(method)];
       if (!option || choices[i].method == method) continue;
-      const std::int32_t idle = asked.acceptance->by_method[index_of(method)].steps_unasked;
+      const sequence_record& record = asked.acceptance->by_method[index_of(method)];
+      const std::int32_t idle = record.steps_unasked - patience_for(method, record);
       if (idle <= longest) continue;
-      const std::int32_t usual = method == draft_method::draft_model ? kProbeModelDrafts : kProbeMatchDrafts;
+      const std::int32_t usual = computes(method) ? kProbeModelDrafts : kProbeMatchDrafts;
       const std::int32_t drafts = std::min(usual, option->most);
-      const double forgone = choices[i].k > 0 ? plan.found.gain[i] / plan.found.tokens_per_second() : 0;
+      // A lookup costs next to nothing more than plain decoding, which is what must not be fallen behind.
+      const bool gives_up = choices[i].k > 0 && computes(method);
+      const double forgone = gives_up ? plan.found.gain[i] / plan.found.tokens_per_second() : 0;
       const double seconds = forgone + probe_seconds(asked, base, *option, drafts);
       if (seconds > savings_seconds_) continue;
       longest = idle;

@@ -27,9 +27,9 @@ struct draft_prices {
 
 /// Tokens gained less their price, with as many drafts as are worth it.
 double worth_of(const draft_option& option, const draft_prices& prices, double tokens_per_second) {
-  const bool computes = option.method == draft_method::draft_model;
-  const double each = prices.row + (computes ? prices.forward : 0);
-  double worth = computes ? -tokens_per_second * option.once_seconds : 0;
+  const bool pays_forwards = computes(option.method);
+  const double each = prices.row + (pays_forwards ? prices.forward : 0);
+  double worth = pays_forwards ? -tokens_per_second * option.once_seconds : 0;
   for (std::size_t evidence = 1; evidence < kEvidenceClasses; ++evidence) {
     for (std::int32_t place = 0; place < option.most; ++place) {
       const double gain = option.accepted[evidence][static_cast<std::size_t>(place)] - each;
@@ -45,12 +45,16 @@ std::int32_t count_decoding(const step_question& question) {
                                                  [](const draft_question& asked) { return asked.decoding; }));
 }
 
+per_method<acceptance_statistics> statistics_of_all() {
+  const auto of = [](draft_method method) { return acceptance_statistics(method); };
+  return {of(draft_method::none),   of(draft_method::ngram), of(draft_method::suffix), of(draft_method::draft_model),
+          of(draft_method::medusa), of(draft_method::eagle), of(draft_method::custom)};
+}
+
 }  // namespace
 
 adaptive_policy::adaptive_policy(speculation_settings settings)
-    : settings_(settings),
-      statistics_{acceptance_statistics(draft_method::none), acceptance_statistics(draft_method::ngram),
-                  acceptance_statistics(draft_method::draft_model)} {}
+    : settings_(settings), statistics_(statistics_of_all()) {}
 
 std::optional<draft_option> adaptive_policy::option_of(const draft_question& asked, draft_method method,
                                                        std::int32_t most) const {
@@ -64,12 +68,12 @@ std::optional<draft_option> adaptive_policy::option_of(const draft_question& ask
   for (evidence_class c = 1; c < kEvidenceClasses; ++c) {
     if (option.offers[c] > 0) option.accepted[c] = statistics.expect(record, c);
   }
-  if (method != draft_method::draft_model) return option;
+  if (kind_of(method) != source_kind::model) return option;
   const std::int32_t unseen = asked.unseen[index_of(method)];
   option.first_rows = std::clamp(unseen, 1, kSteadyUnseen);
   if (unseen > kSteadyUnseen) {
     const std::int32_t hoped_for = std::min(asked.tokens_left, std::max(kHopedForTokens, asked.output_length));
-    option.once_seconds = costs_.forward_seconds(unseen) / std::clamp(hoped_for / 2.0, 1.0, kMostStepsOfUse);
+    option.once_seconds = costs_.forward_seconds(method, unseen) / std::clamp(hoped_for / 2.0, 1.0, kMostStepsOfUse);
   }
   return option;
 }
@@ -86,17 +90,43 @@ adaptive_policy::outlook adaptive_policy::outlook_of(const draft_question& asked
     return out;
   }
   if (!asked.decoding) {
-    out.fixed.emplace();
+    out.fixed = start_of(asked, question);
     return out;
   }
-  const std::int32_t most = asked.wanted != nullptr ? asked.wanted->k.value_or(settings_.k) : settings_.k;
   for (const draft_method method : kDraftSources) {
-    if (!question.available[index_of(method)]) continue;
-    const bool named = asked.wanted != nullptr && asked.wanted->method.has_value();
-    const bool allowed = named ? *asked.wanted->method == method : settings_.any_method || settings_.method == method;
-    if (allowed) out.options[index_of(method)] = option_of(asked, method, most);
+    if (!question.available[index_of(method)] || !allows(asked, method)) continue;
+    out.options[index_of(method)] = option_of(asked, method, most_for(asked));
   }
   return out;
+}
+
+std::int32_t adaptive_policy::most_for(const draft_question& asked) const {
+  return asked.wanted != nullptr ? asked.wanted->k.value_or(settings_.k) : settings_.k;
+}
+
+bool adaptive_policy::allows(const draft_question& asked, draft_method method) const {
+  const bool named = asked.wanted != nullptr && asked.wanted->method.has_value();
+  return named ? *asked.wanted->method == method : settings_.any_method || settings_.method == method;
+}
+
+/// While a prompt is computed, whether a draft model takes it in as well: when what it is expected to save over the
+/// answer is more than that costs.
+draft_choice adaptive_policy::start_of(const draft_question& asked, const step_question& question) const {
+  constexpr draft_method kModel = draft_method::draft_model;
+  const std::int32_t most = std::min(most_for(asked), asked.tokens_left - 1);
+  if (!question.available[index_of(kModel)] || !allows(asked, kModel) || most <= 0) return {};
+  if (!costs_.knows_steps()) return {kModel, 0};
+  draft_option option{.method = kModel, .most = most, .offers = statistics_[index_of(kModel)].offers(nullptr)};
+  option.accepted[kNoOpinion] = statistics_[index_of(kModel)].expect(nullptr, kNoOpinion);
+  const auto sequences = static_cast<double>(question.sequences.size());
+  const step_base base{.tokens = sequences, .rows = sequences, .most_rows = question.row_budget};
+  const std::vector<const draft_option*> all(question.sequences.size(), &option);
+  const double drafted = search_drafts(costs_, base, all).tokens_per_second();
+  const double plain = sequences / costs_.step_seconds(sequences);
+  const std::int32_t hoped_for = std::min(asked.tokens_left, kHopedForTokens);
+  const double saved = hoped_for * (sequences / plain - sequences / drafted);
+  return saved > costs_.forward_seconds(kModel, asked.unseen[index_of(kModel)]) ? draft_choice{kModel, 0}
+                                                                                : draft_choice{};
 }
 
 step_base adaptive_policy::base_of(const step_question& question, const std::vector<outlook>& outlooks) const {
@@ -129,19 +159,21 @@ adaptive_policy::step_plan adaptive_policy::plan_with(const step_base& base, con
   return {std::move(methods), search_drafts(costs_, base, options)};
 }
 
-/// The source that is worth most to each sequence, a row and a forward at their average prices; none where none is.
+/// The source that is worth most to each sequence, a row and a forward at their average prices; none where none is. Of
+/// the sources that compute only one takes part in a step.
 std::vector<draft_method> adaptive_policy::best_alone(const step_base& base, const std::vector<outlook>& outlooks,
-                                                      double tokens_per_second) const {
+                                                      double tokens_per_second, draft_method computing) const {
   const auto sequences = static_cast<double>(outlooks.size());
   const double rows =
       (costs_.step_seconds(base.rows + 2 * sequences) - costs_.step_seconds(base.rows)) / (2 * sequences);
   draft_prices prices;
   prices.row = tokens_per_second * std::max(rows, base.least_row_seconds);
-  prices.forward = tokens_per_second * costs_.forward_seconds(sequences) / sequences;
+  prices.forward = tokens_per_second * costs_.forward_seconds(computing, sequences) / sequences;
   std::vector<draft_method> methods(outlooks.size(), draft_method::none);
   for (std::size_t i = 0; i < outlooks.size(); ++i) {
     double best = 0;
     for (const draft_method method : kDraftSources) {
+      if (computes(method) && method != computing) continue;
       const auto& option = outlooks[i].options[index_of(method)];
       const double worth = option ? worth_of(*option, prices, tokens_per_second) : 0;
       if (worth <= best) continue;
@@ -152,22 +184,28 @@ std::vector<draft_method> adaptive_policy::best_alone(const step_base& base, con
   return methods;
 }
 
-/// All sequences with one source, all with the other, each with its own best: whichever gives most.
+/// All sequences with one source, for every source, or each with its own best: whichever gives most.
 adaptive_policy::step_plan adaptive_policy::best_plan(const step_base& base,
                                                       const std::vector<outlook>& outlooks) const {
   std::optional<step_plan> best;
   bool several = false;
+  draft_method computing = draft_method::none;  // the best of those that compute
+  double computing_speed = 0;
   for (const draft_method method : kDraftSources) {
     const bool offered = std::any_of(outlooks.begin(), outlooks.end(),
                                      [&](const outlook& o) { return o.options[index_of(method)].has_value(); });
     if (!offered) continue;
     step_plan plan = plan_with(base, outlooks, std::vector<draft_method>(outlooks.size(), method));
     several = best.has_value();
+    if (computes(method) && plan.found.tokens_per_second() > computing_speed) {
+      computing = method;
+      computing_speed = plan.found.tokens_per_second();
+    }
     if (!best || plan.found.tokens_per_second() > best->found.tokens_per_second()) best = std::move(plan);
   }
   if (!best) return plan_with(base, outlooks, std::vector<draft_method>(outlooks.size(), draft_method::none));
   if (!several || outlooks.size() == 1) return std::move(*best);
-  step_plan mixed = plan_with(base, outlooks, best_alone(base, outlooks, best->found.tokens_per_second()));
+  step_plan mixed = plan_with(base, outlooks, best_alone(base, outlooks, best->found.tokens_per_second(), computing));
   return mixed.found.tokens_per_second() > best->found.tokens_per_second() ? std::move(mixed) : std::move(*best);
 }
 

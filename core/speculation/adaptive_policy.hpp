@@ -7,14 +7,9 @@
 /// probe is charged in full, as if it gained nothing; its cost is saved up before it is spent.
 
 #include "core/speculation/draft_search.hpp"
+#include "core/speculation/source_kind.hpp"
 
 namespace tandem {
-
-inline constexpr std::array kDraftSources{draft_method::ngram, draft_method::draft_model};
-
-constexpr std::size_t index_of(draft_method method) {
-  return static_cast<std::size_t>(method);
-}
 
 class adaptive_policy final : public speculation_policy {
  public:
@@ -39,13 +34,16 @@ class adaptive_policy final : public speculation_policy {
   };
 
   outlook outlook_of(const draft_question& asked, const step_question& question, std::int32_t decoding) const;
+  draft_choice start_of(const draft_question& asked, const step_question& question) const;
+  std::int32_t most_for(const draft_question& asked) const;
+  bool allows(const draft_question& asked, draft_method method) const;
   std::optional<draft_option> option_of(const draft_question& asked, draft_method method, std::int32_t most) const;
   step_base base_of(const step_question& question, const std::vector<outlook>& outlooks) const;
   step_plan best_plan(const step_base& base, const std::vector<outlook>& outlooks) const;
   step_plan plan_with(const step_base& base, const std::vector<outlook>& outlooks,
                       std::vector<draft_method> methods) const;
   std::vector<draft_method> best_alone(const step_base& base, const std::vector<outlook>& outlooks,
-                                       double tokens_per_second) const;
+                                       double tokens_per_second, draft_method computing) const;
   bool pays(const step_base& base, const step_plan& plan);
   bool wants_plain_step(const step_base& base, const step_plan& plan);
   void probe(const step_question& question, const step_base& base, const std::vector<outlook>& outlooks,

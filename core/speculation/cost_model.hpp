@@ -4,7 +4,8 @@
 /// T(rows) of the target comes from steps without prefill rows, for a prefill row has no logits and costs less; what a
 /// prefill row costs is learned beside it. A draft model has a curve of its own: k drafts of n sequences are one
 /// forward over the tokens it had not seen and k-1 over n rows each. A source that does not compute (`ngram`) costs the
-/// wait for its ticket.
+/// wait for its ticket. What a forward of it takes with a number of rows that was not seen yet is its usual share of
+/// what the target takes with as many. A head is like a draft model that takes in one token.
 
 #include <cmath>
 
@@ -31,16 +32,19 @@ class cost_model {
   /// Share by which step_seconds(rows) is likely to be wrong.
   double doubt_at(double rows) const { return target_.surprise() / std::sqrt(1 + target_.weight_at(rows)); }
 
-  /// One forward of a draft model.
-  double forward_seconds(double rows) const;
+  /// One forward of a source that computes.
+  double forward_seconds(draft_method method, double rows) const;
   /// What asking a source costs whatever it answers.
   double asking_seconds(draft_method method) const { return asking_[static_cast<std::size_t>(method)]; }
 
  private:
   double drafts_seconds(const drafts_seen& drafts) const;
+  void learn_share(const drafts_seen& drafts);
+  static per_method<row_time_curve> curves();
 
   row_time_curve target_{kPriorStepSeconds, kPriorRowShare};
-  row_time_curve draft_{kPriorStepSeconds, kPriorRowShare};
+  per_method<double> share_{};                      ///< of a source's forwards in the target's; 0: none was seen
+  per_method<row_time_curve> forwards_ = curves();  ///< of the sources that compute
   double prefill_row_ = 0;
   per_method<double> asking_{};
   per_method<bool> asked_{};

@@ -4,12 +4,13 @@
 
 #include "core/assert.hpp"
 #include "core/speculation/shared_depth.hpp"
+#include "core/speculation/source_kind.hpp"
 
 namespace tandem {
 namespace {
 
 constexpr double kLeastGain = 0.02;  // a draft less likely than that pays nowhere
-constexpr double kRareOffer = 0.01;  // evidence less likely than that is not planned for: rows are held for the most
+constexpr double kRareOffer = 1e-9;
 constexpr double kDoubtOfRows =
     1.06;  // what is measured with noise is chosen where it looks cheap: rows cost a bit more
 constexpr double kRounding = 1e-9;
@@ -23,8 +24,15 @@ struct next_draft {
   std::int32_t place = 0;
 };
 
-bool computes(const draft_option& option) {
-  return option.method == draft_method::draft_model;
+/// The source among the options that costs forwards; none: there is none. Two are one too many.
+draft_method computing_source(const std::vector<const draft_option*>& options) {
+  draft_method found = draft_method::none;
+  for (const draft_option* option : options) {
+    if (option == nullptr || !computes(option->method)) continue;
+    TANDEM_ASSERT(found == draft_method::none || found == option->method);
+    found = option->method;
+  }
+  return found;
 }
 
 /// Less urgent: a smaller gain; ties go to the earlier place, then the older sequence, so that the order is one.
@@ -38,9 +46,9 @@ bool later(const next_draft& a, const next_draft& b) {
 class search {
  public:
   search(const cost_model& costs, const step_base& base, const std::vector<const draft_option*>& options)
-      : costs_(costs), base_(base), options_(options) {}
+      : costs_(costs), base_(base), options_(options), computing_(computing_source(options)) {}
 
-  /// `depth`: forwards of the draft model, one row of each paid in advance.
+  /// `depth`: forwards of the source that computes, one row of each paid in advance.
   drafts_found run(std::int32_t depth) {
     start(depth);
     const std::size_t best = best_prefix();
@@ -49,7 +57,7 @@ class search {
     start(depth);
     for (const next_draft& draft : keep) take(draft);
     for (std::int32_t j = 0; j < depth; ++j) {
-      if (forward_rows_[static_cast<std::size_t>(j)] == 0) found_.seconds -= costs_.forward_seconds(1);
+      if (forward_rows_[static_cast<std::size_t>(j)] == 0) found_.seconds -= forward_seconds(1);
     }
     return std::move(found_);
   }
@@ -62,7 +70,7 @@ class search {
     found_.gain.resize(options_.size());
     found_.tokens = base_.tokens;
     found_.rows = base_.rows;
-    found_.seconds = costs_.step_seconds(base_.rows) + depth * costs_.forward_seconds(1);
+    found_.seconds = costs_.step_seconds(base_.rows) + depth * forward_seconds(1);
     own_.assign(options_.size(), 0.0);
     forward_rows_.fill(0);
     asked_ = false;
@@ -70,7 +78,7 @@ class search {
     taken_.clear();
     const double plain = base_.tokens / costs_.step_seconds(base_.rows);
     for (std::size_t i = 0; i < options_.size(); ++i) {
-      if (options_[i] == nullptr || (computes(*options_[i]) && catch_up_is_too_dear(*options_[i], depth, plain)))
+      if (options_[i] == nullptr || (computes(options_[i]->method) && catch_up_is_too_dear(*options_[i], depth, plain)))
         continue;
       for (std::size_t evidence = 1; evidence < kEvidenceClasses; ++evidence) push({0, i, evidence, 0});
     }
@@ -79,7 +87,7 @@ class search {
   /// Adds it to the heap, with its gain, if there is such a draft.
   void push(next_draft draft) {
     const draft_option& option = *options_[draft.sequence];
-    const std::int32_t most = computes(option) ? std::min(option.most, depth_) : option.most;
+    const std::int32_t most = computes(option.method) ? std::min(option.most, depth_) : option.most;
     if (draft.place >= most || option.offers[draft.evidence] < kRareOffer) return;
     draft.gain = option.accepted[draft.evidence][static_cast<std::size_t>(draft.place)];
     if (draft.gain < kLeastGain) return;
@@ -125,9 +133,11 @@ class search {
     found_.gain[draft.sequence] += share * draft.gain;
     ++found_.drafts[draft.sequence][draft.evidence];
     own_[draft.sequence] += share;
-    asked_ |= !computes(option);
-    if (computes(option)) forward_rows_[static_cast<std::size_t>(draft.place)] += joining_rows(draft);
+    asked_ |= !computes(option.method);
+    if (computes(option.method)) forward_rows_[static_cast<std::size_t>(draft.place)] += joining_rows(draft);
   }
+
+  double forward_seconds(double rows) const { return costs_.forward_seconds(computing_, rows); }
 
   double joining_rows(const next_draft& draft) const {
     return draft.place == 0 ? options_[draft.sequence]->first_rows : 1;
@@ -140,16 +150,16 @@ class search {
     const double longer = costs_.step_seconds(before + 1) - costs_.step_seconds(before);
     const double row = std::max(longer, base_.least_row_seconds) + base_.context * costs_.seconds_per_position();
     const double verified = kDoubtOfRows * option.offers[draft.evidence] * row;
-    if (!computes(option)) return verified + (asked_ ? 0 : costs_.asking_seconds(option.method));
+    if (!computes(option.method)) return verified + (asked_ ? 0 : costs_.asking_seconds(option.method));
     const double rows = forward_rows_[static_cast<std::size_t>(draft.place)];
-    const double forward =
-        costs_.forward_seconds(rows + joining_rows(draft)) - costs_.forward_seconds(std::max(1.0, rows));
-    return verified + forward + (draft.place == 0 ? option.once_seconds : 0);
+    const double forward = forward_seconds(rows + joining_rows(draft)) - forward_seconds(std::max(1.0, rows));
+    return verified + std::max(0.0, forward) + (draft.place == 0 ? option.once_seconds : 0);
   }
 
   const cost_model& costs_;
   const step_base& base_;
   const std::vector<const draft_option*>& options_;
+  draft_method computing_;
   std::int32_t depth_ = 0;
   std::vector<next_draft> heap_;
   std::vector<next_draft> taken_;

@@ -4,8 +4,9 @@
 /// Maximises (expected tokens) / (expected seconds). A draft's gain is the probability that it and all before it are
 /// accepted, so the best set of a given size is the best drafts overall: they are taken in falling order of gain (a
 /// heap over the sequences), the objective is followed along that order, and the best point is kept; a staircase in
-/// T(rows) is crossed if it is not too wide. The forwards of a draft model are shared by all drafts at that place: how
-/// many there are is settled first (shared_depth.hpp), and they are paid in advance. O(drafts · log sequences).
+/// T(rows) is crossed if it is not too wide. The forwards of a draft model or head are shared by all drafts at that
+/// place: how many there are is settled first (shared_depth.hpp), and they are paid in advance. O(drafts · log
+/// sequences).
 
 #include <vector>
 
@@ -42,7 +43,7 @@ struct drafts_found {
   double tokens_per_second() const { return tokens / seconds; }
 };
 
-/// `options[i]` null: sequence i does not draft.
+/// `options[i]` null: sequence i does not draft. At most one source that computes among them.
 drafts_found search_drafts(const cost_model& costs, const step_base& base,
                            const std::vector<const draft_option*>& options);
 

@@ -10,7 +10,8 @@
 
 namespace tandem {
 
-inline constexpr std::array<std::string_view, kDraftMethods> kDraftMethodNames{"none", "ngram", "draft_model"};
+inline constexpr std::array<std::string_view, kDraftMethods> kDraftMethodNames{
+    "none", "ngram", "suffix", "draft_model", "medusa", "eagle", "custom"};
 
 inline std::string_view name_of(draft_method method) {
   return kDraftMethodNames[static_cast<std::size_t>(method)];

@@ -4,26 +4,9 @@
 
 #include "config/limits.hpp"
 #include "core/assert.hpp"
+#include "core/speculation/tail_hash.hpp"
 
 namespace tandem {
-namespace {
-
-// Hash of a tail, grown from its last token backwards: one pass gives the hashes of all lengths.
-class tail_hash {
- public:
-  void prepend(token_id token) {
-    value_ ^= static_cast<std::uint32_t>(token) + 0x9E3779B97F4A7C15ull;
-    value_ *= 0xBF58476D1CE4E5B9ull;
-    value_ ^= value_ >> 29;
-  }
-  std::uint64_t value() const { return value_; }
-
- private:
-  std::uint64_t value_ = 0;
-};
-
-}  // namespace
-
 ngram_index::ngram_index(std::int32_t min_ngram, std::int32_t max_ngram) : min_(min_ngram), max_(max_ngram) {
   TANDEM_ASSERT(1 <= min_ && min_ <= max_ && max_ <= limits::kMaxNgram);
   ends_.resize(static_cast<std::size_t>(max_ - min_ + 1));

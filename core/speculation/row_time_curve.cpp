@@ -19,7 +19,8 @@ constexpr double kSurePredictionSteps = 4;  // before that nothing is an outlier
 constexpr double kSharedDrift = 0.02;       // of a step's surprise is the whole machine's
 constexpr double kSurpriseRate = 0.02;      // in the long run; at first the plain mean
 constexpr double kPriorSurpriseSteps = 4;   // the prior counts like that many
-constexpr double kPriorSlopeRows = 2;       // the prior's slope counts like that many rows of measured slope
+constexpr double kFlatRowShare = 0.02;  // of one row's step, for each further one that computing hides behind memory
+constexpr double kPriorSlopeRows = 2;   // the prior's slope counts like that many rows of measured slope
 constexpr double kContextMemory = 0.998;
 constexpr double kContextPriorVariance = 1e6;  // positions²
 
@@ -39,14 +40,21 @@ std::size_t row_time_curve::bucket_below(double rows) const {
   return above == buckets_.begin() ? 0 : static_cast<std::size_t>(above - buckets_.begin() - 1);
 }
 
+/// What is believed of a step when one row takes that long.
+double row_time_curve::shape(double rows, double one_row_seconds) const {
+  if (row_seconds_ <= 0) return one_row_seconds * (1 + prior_row_share_ * (rows - 1));
+  return std::max(one_row_seconds * (1 + kFlatRowShare * (rows - 1)), row_seconds_ * rows);
+}
+
 double row_time_curve::beyond(double rows) const {
   const point last = fitted_.back();
-  const double prior_slope = prior_row_share_ * last.seconds / prior(last.rows);
+  const double further = rows - last.rows;
+  const double one_row = fitted_.front().seconds;
+  const double believed = (shape(rows, one_row) - shape(last.rows, one_row)) / further;
   const double span = last.rows - std::max(fitted_.front().rows, last.rows / 2);
-  if (span <= 0) return last.seconds + prior_slope * (rows - last.rows);
-  const double slope = (last.seconds - between(last.rows - span)) / span;
-  const double blended = (span * slope + kPriorSlopeRows * prior_slope) / (span + kPriorSlopeRows);
-  return last.seconds + blended * (rows - last.rows);
+  const double slope = span > 0 ? (last.seconds - between(last.rows - span)) / span : 0;
+  const double blended = (span * slope + kPriorSlopeRows * believed) / (span + kPriorSlopeRows);
+  return std::max(last.seconds + blended * further, row_seconds_ * rows);
 }
 
 double row_time_curve::between(double rows) const {
@@ -60,9 +68,11 @@ double row_time_curve::between(double rows) const {
 
 double row_time_curve::seconds(double rows) const {
   if (rows <= 0) return 0;
-  if (fitted_.empty()) return prior_seconds_ * prior(std::max(1.0, rows));
+  if (fitted_.empty()) return shape(std::max(1.0, rows), prior_seconds_);
   const point first = fitted_.front();
-  if (rows <= first.rows) return first.seconds * prior(std::max(1.0, rows)) / prior(first.rows);
+  if (rows <= first.rows) {
+    return first.seconds * shape(std::max(1.0, rows), prior_seconds_) / shape(first.rows, prior_seconds_);
+  }
   return rows <= fitted_.back().rows ? between(rows) : beyond(rows);
 }
 

@@ -6,6 +6,9 @@
 /// makes a step fast. What is asked for is made monotone (pool adjacent violators), goes on beyond the largest bucket
 /// with the slope of its last doubling, and is a prior's shape until something was seen. Buckets not seen for long are
 /// forgotten, so that one bad measurement is not believed for ever.
+///
+/// The prior is a roofline: rows are nearly free until computing them takes longer than reading the weights. What
+/// computing a row takes can be told from prompts, long before a wide step was tried.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,6 +25,9 @@ class row_time_curve {
   double seconds(double rows) const;
   /// `context`: positions attended to, over all rows. Values that are not positive and finite are ignored.
   void observe(double rows, double seconds, double context = 0);
+
+  /// A step of many rows takes at least so long for each of them.
+  void note_row_seconds(double seconds) { row_seconds_ = seconds; }
 
   /// Seconds a further position of context adds, over and above what `seconds` contains on average; ≥ 0.
   double seconds_per_position() const { return seconds_per_position_; }
@@ -43,7 +49,7 @@ class row_time_curve {
     double seconds = 0;
   };
   std::size_t bucket_below(double rows) const;
-  double prior(double rows) const { return 1 + prior_row_share_ * (rows - 1); }
+  double shape(double rows, double one_row_seconds) const;
   double beyond(double rows) const;
   double between(double rows) const;
   void learn(bucket& at, double share, double seconds, double context);
@@ -53,6 +59,7 @@ class row_time_curve {
 
   double prior_seconds_;
   double prior_row_share_;
+  double row_seconds_ = 0;       // 0: not known
   std::vector<bucket> buckets_;  // ascending rows
   std::vector<point> fitted_;    // of the buckets seen, monotone
   double seen_ = 0;

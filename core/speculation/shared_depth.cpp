@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/speculation/source_kind.hpp"
+
 namespace tandem {
 namespace {
 
@@ -12,6 +14,7 @@ struct company {
   double first_rows = 0;
   double seconds = 0;  // of catching up
   double sequences = 0;
+  draft_method method = draft_method::none;
 };
 
 double expected_tokens(const draft_option& option, std::int32_t drafts) {
@@ -26,7 +29,8 @@ double seconds_of(const cost_model& costs, const step_base& base, const company&
   const double plain = costs.step_seconds(base.rows);
   const double rows = std::max(costs.step_seconds(all.rows) - plain, drafts * base.least_row_seconds);
   const double context = drafts * base.context * costs.seconds_per_position();
-  const double forwards = costs.forward_seconds(all.first_rows) + (depth - 1) * costs.forward_seconds(all.sequences);
+  const double forwards = costs.forward_seconds(all.method, all.first_rows) +
+                          (depth - 1) * costs.forward_seconds(all.method, all.sequences);
   return plain + rows + context + forwards + all.seconds;
 }
 
@@ -43,6 +47,7 @@ double best_speed(const cost_model& costs, const step_base& base, const std::vec
     all.rows += std::min(depth, option->most);
     all.first_rows += option->first_rows;
     all.seconds += option->once_seconds;
+    all.method = option->method;
     ++all.sequences;
     if (all.rows - base.rows > base.most_rows) break;
     best = std::max(best, all.tokens / seconds_of(costs, base, all, depth));
@@ -61,7 +66,7 @@ std::int32_t best_shared_depth(const cost_model& costs, const step_base& base,
   std::vector<const draft_option*> able;
   std::int32_t most = 0;
   for (const draft_option* option : options) {
-    if (option == nullptr || option->method != draft_method::draft_model) continue;
+    if (option == nullptr || !computes(option->method)) continue;
     able.push_back(option);
     most = std::max(most, option->most);
   }

@@ -29,9 +29,26 @@ using EngineActor = caf::typed_actor<caf::replies_to<Request>::with<Output>,
                                      caf::replies_to<tokenize_atom, std::string>::with<std::vector<std::int32_t>>,
                                      caf::replies_to<metrics_atom>::with<std::string>>;
 
+using propose_atom = caf::atom_constant<caf::atom("propose")>;
+
+/// DraftQuestion as a message.
+struct DraftRequest {
+  std::uint64_t sequence = 0;
+  std::vector<std::int32_t> tokens;
+  std::int32_t prompt_length = 0;
+  std::int32_t k = 0;
+};
+
+/// Your own source of drafts as an actor, local or remote: answers with at most k ids. The rules of
+/// tandem/draft_source.hpp hold; an error, or an actor that is gone, counts as an exception. The engine keeps the handle
+/// until it ends: an actor that keeps the engine's in turn must be told to end.
+using DraftSourceActor = caf::typed_actor<caf::replies_to<propose_atom, DraftRequest>::with<std::vector<std::int32_t>>>;
+
 /// Loads the model on the calling thread (seconds) and spawns the engine's actors in `system`. Throws Error.
 /// The engine ends with its actor: send it an exit message, or let its last handle go.
 EngineActor spawn_engine(caf::actor_system& system, const Options& options);
+/// The same, asking `drafts` in the place of options.draft_source.
+EngineActor spawn_engine(caf::actor_system& system, const Options& options, DraftSourceActor drafts);
 
 /// So that requests and outputs can cross the network.
 void add_message_types(caf::actor_system_config& config);
@@ -90,6 +107,11 @@ typename Inspector::result_type inspect(Inspector& f, Request& x) {
   };
   return f(caf::meta::type_name("tandem::Request"), caf::meta::save_callback(save), x.prompt, x.prompt_token_ids,
            x.messages, x.sampling, timeout_ms, caf::meta::load_callback(load));
+}
+
+template <class Inspector>
+typename Inspector::result_type inspect(Inspector& f, DraftRequest& x) {
+  return f(caf::meta::type_name("tandem::DraftRequest"), x.sequence, x.tokens, x.prompt_length, x.k);
 }
 
 template <class Inspector>

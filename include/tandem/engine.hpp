@@ -18,6 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include "tandem/draft_source.hpp"
+
 namespace tandem {
 
 /// What went wrong, in one sentence; `code` is e.g. "invalid_argument", "overloaded", "unavailable", "corrupt".
@@ -46,6 +48,7 @@ struct Options {
   bool enable_prefix_caching = true;
   std::string draft_model;                      ///< a small model with the same tokens that proposes; "" = none
   std::string speculative_config;               ///< one JSON object, as --speculative-config; "" = nothing
+  std::shared_ptr<DraftSource> draft_source;    ///< your own, method "custom"; null = none
   std::uint64_t seed = 0;                       ///< from which requests without a seed get theirs
   std::function<void(const std::string&)> log;  ///< lines about loading; may be empty
 };
@@ -70,7 +73,7 @@ struct SamplingParams {
   std::int32_t n = 1;          ///< answers to the same prompt
   std::int32_t logprobs = -1;  ///< alternatives per token; -1: none
   std::vector<std::pair<std::int32_t, float>> logit_bias;
-  std::string speculative_method;            ///< "" the engine's | none | ngram | draft_model
+  std::string speculative_method;            ///< "" the engine's | none | ngram | suffix | draft_model | custom
   std::int32_t num_speculative_tokens = -1;  ///< -1: the engine's
 };
 

@@ -58,6 +58,8 @@ void expect_rest_and_probe(actor_lab& lab) {
 lab_options with(draft_method method, std::int32_t k) {
   auto options = small_lab();
   options.engine.speculation = {method, k, std::nullopt};
+  options.engine.suffix_drafter = method == draft_method::suffix;
+  options.engine.suffix_mebibytes = 1;
   return options;
 }
 
@@ -160,6 +162,7 @@ TEST_P(EngineInLab, ADeadStreamerEndsItsRequestsWithOneClearError) {
 
 INSTANTIATE_TEST_SUITE_P(DraftSources, EngineInLab,
                          ::testing::Values(std::pair{draft_method::none, 0}, std::pair{draft_method::ngram, 3},
+                                           std::pair{draft_method::suffix, 3},
                                            std::pair{draft_method::draft_model, 4}));
 
 TEST(EngineInLabTest, DraftsAreUsedAndReported) {
@@ -174,6 +177,29 @@ TEST(EngineInLabTest, DraftsAreUsedAndReported) {
   EXPECT_EQ(got.stats.accepted_tokens, got.stats.draft_tokens);
   EXPECT_GE(got.stats.accepted_tokens, 24);
   EXPECT_EQ(std::count(got.accepted.begin(), got.accepted.end(), 1), got.stats.accepted_tokens);
+}
+
+TEST(EngineInLabTest, SuffixLearnsFromRequestsThatDidNotDraft) {
+  auto options = with(draft_method::suffix, 4);
+  options.expire_tickets = 0;
+  actor_lab lab(options, 3);
+  auto request = ids_request(made_prompt(20, 1), 30);
+  request.speculation.method = draft_method::none;
+  const auto first = lab.submit(request);
+  lab.run_until_idle();
+  EXPECT_EQ(lab.events().choice(first).stats.draft_tokens, 0);
+  request.speculation.method.reset();
+  const auto second = lab.submit(request);
+  lab.run_until_idle();
+  EXPECT_GE(lab.events().choice(second).stats.accepted_tokens, 20);
+  EXPECT_EQ(lab.events().choice(second).tokens, lab.events().choice(first).tokens);
+  lab.kill("drafter");
+  const auto third = lab.submit(request);  // it forgot, and learns again
+  lab.run_until_idle();
+  EXPECT_LT(lab.events().choice(third).stats.accepted_tokens, 10);
+  const auto fourth = lab.submit(request);
+  lab.run_until_idle();
+  EXPECT_GE(lab.events().choice(fourth).stats.accepted_tokens, 20);
 }
 
 TEST(EngineInLabTest, ADeadlineEndsWithWhatIsThere) {

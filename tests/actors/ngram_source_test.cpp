@@ -23,6 +23,7 @@ TEST(NgramSource, DraftsWhatFollowedTheLastRepetition) {
   EXPECT_EQ(work.drafts->drafts(0).tokens, (std::vector<token_id>{3, 4}));
   ASSERT_EQ(outcome.entries.size(), 1u);
   EXPECT_EQ(outcome.entries[0].known_rows, 6);
+  EXPECT_EQ(outcome.entries[0].draft_rows, 0);  // else the scheduler would leave accepted ones out of the next proposal
 }
 
 TEST(NgramSource, AGapGivesNoDraftsAndSaysFromWhereToTell) {

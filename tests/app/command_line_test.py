@@ -2,11 +2,13 @@
 """The binary as a user meets it: exit codes, messages, formats. CYCLE answers "abc" with "defghi…"."""
 import json
 import os
+import pty
 import re
 import signal
 import socket
 import subprocess
 import tempfile
+import tty
 import unittest
 import urllib.error
 import urllib.request
@@ -167,6 +169,42 @@ class CommandLine(unittest.TestCase):
         reasons = {answer["outputs"][0]["finish_reason"] for answer in rest}
         self.assertIn("cancelled", reasons)
         self.assertLessEqual(reasons, {"cancelled", "length"})
+
+    def chat_on_a_terminal(self, **environment):
+        """What `chat --show-drafts` writes to a terminal; CYCLE answers a chat with the bytes 11, 12, 13, …"""
+        ours, theirs = pty.openpty()
+        tty.setraw(theirs)
+        command = [TANDEM, "chat", CYCLE, "--draft-model", CYCLE, "--num-speculative-tokens", "3", "--show-drafts",
+                   "--max-tokens", "8", "--temperature", "0", "--threads", "1"]
+        variables = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=theirs, stderr=subprocess.PIPE,
+                              env={**variables, **environment}) as chat:
+            os.close(theirs)
+            chat.stdin.write(b"hi\n")
+            chat.stdin.close()
+            shown = b""
+            try:
+                while part := os.read(ours, 4096):
+                    shown += part
+            except OSError:  # the terminal's other end is closed
+                pass
+            self.assertEqual(chat.wait(timeout=60), 0, chat.stderr.read())
+        os.close(ours)
+        return shown
+
+    def test_chat_shows_drafts_in_green_on_a_terminal_that_takes_colours(self):
+        plain = b"\x0b\x0c\x0d\x0e\x0f\x10\x11\x12\n"
+        # The step that computes the prompt gives one token, the next three drafts and its own, the last two and its own.
+        green = b"\x0b\x1b[32m\x0c\x0d\x0e\x1b[0m\x0f\x1b[32m\x10\x11\x1b[0m\x12\n"
+        self.assertEqual(self.chat_on_a_terminal(), green)
+        self.assertEqual(self.chat_on_a_terminal(NO_COLOR=""), green)
+        self.assertEqual(self.chat_on_a_terminal(NO_COLOR="1"), plain)
+
+    def test_chat_shows_no_colours_in_a_file_or_pipe(self):
+        flags = ("chat", CYCLE, "--draft-model", CYCLE, "--max-tokens", "8", "--temperature", "0")
+        shown = run(*flags, "--show-drafts", text_in="hi\n")
+        self.assertEqual((shown.returncode, shown.stdout), (0, run(*flags, text_in="hi\n").stdout))
+        self.assertNotIn("\x1b", shown.stdout)
 
     def test_chat_answers_each_line_and_ends_with_the_input(self):
         finished = run("chat", CYCLE, "--max-tokens", "3", "--temperature", "0", text_in="hi\n/reset\nho\n")

@@ -196,6 +196,26 @@ TEST(speculative_config, every_key_is_read) {
   EXPECT_EQ(target.disable_by_batch_size, 8);
 }
 
+TEST(speculative_config, the_source_that_learns_is_there_where_it_is_used_or_asked_for) {
+  const auto read = [](const char* json) {
+    speculation_options target;
+    const auto applied = apply_speculative_config(json, target);
+    EXPECT_TRUE(applied) << applied.error().message;
+    return target;
+  };
+  EXPECT_FALSE(learns_from_outputs(read("{}")));
+  EXPECT_FALSE(learns_from_outputs(read(R"({"method": "ngram", "adaptive": true})")));
+  EXPECT_FALSE(learns_from_outputs(read(R"({"adaptive": true, "suffix": false})")));
+  EXPECT_TRUE(learns_from_outputs(read(R"({"adaptive": true})")));
+  EXPECT_TRUE(learns_from_outputs(read(R"({"method": "suffix"})")));
+  EXPECT_TRUE(learns_from_outputs(read(R"({"method": "ngram", "suffix": true})")));
+  const speculation_options all = read(R"({"suffix_decoding_max_tree_depth": 16, "suffix_memory_mib": 7,
+                                          "suffix_decoding_min_token_prob": 0.25})");
+  EXPECT_EQ(all.suffix_longest_context, 16);
+  EXPECT_EQ(all.suffix_mebibytes, 7);
+  EXPECT_EQ(all.suffix_least_probability, 0.25);
+}
+
 TEST(speculative_config, an_error_names_the_key) {
   const auto problem = [](const char* json) {
     speculation_options target;
@@ -208,6 +228,9 @@ TEST(speculative_config, an_error_names_the_key) {
   EXPECT_NE(problem(R"({"num_speculative_tokens": 17})").find("from 0 to 16"), std::string::npos);
   EXPECT_NE(problem(R"({"prompt_lookup_min": 5, "prompt_lookup_max": 2})").find("prompt_lookup_min"),
             std::string::npos);
+  EXPECT_NE(problem(R"({"suffix_decoding_min_token_prob": 2})").find("from 0 to 1"), std::string::npos);
+  EXPECT_NE(problem(R"({"suffix_memory_mib": 0})").find("from 1 to 4096"), std::string::npos);
+  EXPECT_NE(problem(R"({"suffix": "yes"})").find("\"suffix\" must be true or false"), std::string::npos);
   EXPECT_NE(problem("[]").find("one JSON object"), std::string::npos);
   EXPECT_NE(problem("{").find("one JSON object"), std::string::npos);
 }

@@ -46,7 +46,7 @@ TEST(acceptance_statistics, survival_never_rises_and_stays_a_probability) {
     const auto drafted = static_cast<std::int32_t>(1 + random() % limits::kMaxDraftTokens);
     statistics.observe(
         model_run(drafted, static_cast<std::int32_t>(random() % (static_cast<unsigned>(drafted) + 1)), &sequence));
-    const survival all = statistics.expect(&sequence.by_method[2], kNoOpinion);
+    const survival all = statistics.expect(&sequence.by_method[index_of(draft_method::draft_model)], kNoOpinion);
     double before = 1;
     for (const double each : all) {
       ASSERT_GT(each, 0);
@@ -78,16 +78,17 @@ TEST(acceptance_statistics, a_new_sequence_starts_from_the_average_and_leaves_it
   for (int i = 0; i < 200; ++i) statistics.observe(model_run(3, i % 2 == 0 ? 3 : 0));
   sequence_acceptance good;
   sequence_acceptance bad;
-  EXPECT_DOUBLE_EQ(statistics.expect(&good.by_method[2], kNoOpinion)[0], statistics.expect(nullptr, kNoOpinion)[0]);
+  EXPECT_DOUBLE_EQ(statistics.expect(&good.by_method[index_of(draft_method::draft_model)], kNoOpinion)[0],
+                   statistics.expect(nullptr, kNoOpinion)[0]);
   for (int i = 0; i < 4; ++i) {
     statistics.observe(model_run(3, 3, &good));
     statistics.observe(model_run(3, 0, &bad));
   }
   const double average = statistics.expect(nullptr, kNoOpinion)[0];
-  EXPECT_GT(statistics.expect(&good.by_method[2], kNoOpinion)[0], average + 0.1);
-  EXPECT_LT(statistics.expect(&bad.by_method[2], kNoOpinion)[0], average - 0.1);
-  bad.by_method[2].steps_unasked = 10'000;
-  EXPECT_NEAR(statistics.expect(&bad.by_method[2], kNoOpinion)[0], average, 0.02);
+  EXPECT_GT(statistics.expect(&good.by_method[index_of(draft_method::draft_model)], kNoOpinion)[0], average + 0.1);
+  EXPECT_LT(statistics.expect(&bad.by_method[index_of(draft_method::draft_model)], kNoOpinion)[0], average - 0.1);
+  bad.by_method[index_of(draft_method::draft_model)].steps_unasked = 10'000;
+  EXPECT_NEAR(statistics.expect(&bad.by_method[index_of(draft_method::draft_model)], kNoOpinion)[0], average, 0.02);
 }
 
 TEST(acceptance_statistics, tells_long_matches_from_short_ones) {
@@ -108,8 +109,8 @@ TEST(acceptance_statistics, foretells_how_often_a_sequence_is_offered_anything) 
     statistics.observe({draft_method::ngram, &copying, 5, 8, 8});
     statistics.observe({draft_method::ngram, &writing, kNothingOffered, 0, 0});
   }
-  const evidence_shares copied = statistics.offers(&copying.by_method[1]);
-  const evidence_shares written = statistics.offers(&writing.by_method[1]);
+  const evidence_shares copied = statistics.offers(&copying.by_method[index_of(draft_method::ngram)]);
+  const evidence_shares written = statistics.offers(&writing.by_method[index_of(draft_method::ngram)]);
   EXPECT_GT(copied[5], 0.7);
   EXPECT_GT(written[kNothingOffered], 0.7);
   EXPECT_NEAR(std::accumulate(copied.begin(), copied.end(), 0.0), 1, 1e-9);

@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "tests/core/sources.hpp"
 #include "tests/core/synthetic_server.hpp"
 
 namespace tandem {
@@ -191,7 +192,7 @@ TEST(adaptive_policy, uses_for_each_sequence_the_source_that_suits_it) {
 }
 
 /// The choice for one sequence after `warm_up` good steps with both sources.
-draft_choice choice_for(const speculation_params& wanted, per_method<bool> available = {true, true, true},
+draft_choice choice_for(const speculation_params& wanted, per_method<bool> available = kNgramAndModel,
                         std::optional<std::int32_t> disable_above = {}, std::size_t sequences = 1) {
   speculation_settings settings = automatic();
   settings.disable_by_batch_size = disable_above;
@@ -229,7 +230,7 @@ TEST(adaptive_policy, keeps_to_what_a_request_fixes) {
   EXPECT_EQ(exact.most, same_for_all(4));
   EXPECT_EQ(choice_for(asking_for({}, 3, false)).method, draft_method::draft_model);
   EXPECT_EQ(choice_for(asking_for({}, {}, false)).k, limits::kDefaultDraftTokens);
-  EXPECT_EQ(choice_for(asking_for(draft_method::ngram, 4, false), {true, false, true}).k, 0);
+  EXPECT_EQ(choice_for(asking_for(draft_method::ngram, 4, false), only({draft_method::draft_model})).k, 0);
 }
 
 TEST(adaptive_policy, stays_within_what_a_request_allows) {
@@ -239,10 +240,10 @@ TEST(adaptive_policy, stays_within_what_a_request_allows) {
   EXPECT_LE(few.k, 3);
   EXPECT_EQ(choice_for(asking_for(draft_method::ngram, {}, true)).method, draft_method::ngram);
   EXPECT_EQ(choice_for(asking_for(draft_method::draft_model, {}, true)).method, draft_method::draft_model);
-  EXPECT_EQ(choice_for(asking_for(draft_method::ngram, {}, true), {true, false, true}).k, 0);
-  EXPECT_EQ(choice_for({}, {true, false, false}).k, 0);
-  EXPECT_EQ(choice_for({}, {true, true, true}, 4, 5).k, 0);
-  EXPECT_GT(choice_for({}, {true, true, true}, 4, 4).k, 0);
+  EXPECT_EQ(choice_for(asking_for(draft_method::ngram, {}, true), only({draft_method::draft_model})).k, 0);
+  EXPECT_EQ(choice_for({}, only({})).k, 0);
+  EXPECT_EQ(choice_for({}, kNgramAndModel, 4, 5).k, 0);
+  EXPECT_GT(choice_for({}, kNgramAndModel, 4, 4).k, 0);
 }
 
 TEST(adaptive_policy, gives_the_same_choices_for_the_same_past) {

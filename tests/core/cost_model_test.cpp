@@ -113,8 +113,8 @@ TEST(cost_model, keeps_prompt_rows_apart_from_rows_with_logits) {
 TEST(cost_model, learns_what_drafts_cost_from_whole_work_items) {
   cost_model costs;
   costs.observe(step_seen{.decode_rows = 1, .seconds = 0.02});
-  EXPECT_GT(costs.forward_seconds(1), 0);
-  EXPECT_LT(costs.forward_seconds(1), costs.step_seconds(1));
+  EXPECT_GT(costs.forward_seconds(draft_method::draft_model, 1), 0);
+  EXPECT_LT(costs.forward_seconds(draft_method::draft_model, 1), costs.step_seconds(1));
   const auto truth = synthetic::linear(0.008, 0.1);
   std::mt19937_64 random(7);
   for (int i = 0; i < 400; ++i) {
@@ -125,7 +125,7 @@ TEST(cost_model, learns_what_drafts_cost_from_whole_work_items) {
     item.seconds = truth(item.first_rows) + static_cast<double>(item.sequences_at.size()) * truth(1);
     costs.observe(item);
   }
-  EXPECT_NEAR(costs.forward_seconds(1), truth(1), 0.1 * truth(1));
+  EXPECT_NEAR(costs.forward_seconds(draft_method::draft_model, 1), truth(1), 0.1 * truth(1));
 }
 
 TEST(cost_model, takes_the_wait_for_a_lone_ticket_as_the_price_of_asking) {

@@ -46,7 +46,7 @@ double tokens_per_second(const cost_model& costs, const std::vector<draft_option
     }
   }
   double seconds = costs.step_seconds(rows);
-  for (const double sequences : forwards) seconds += costs.forward_seconds(sequences);
+  for (const double sequences : forwards) seconds += costs.forward_seconds(draft_method::draft_model, sequences);
   return tokens / seconds;
 }
 

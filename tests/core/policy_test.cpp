@@ -3,15 +3,14 @@
 #include <gtest/gtest.h>
 
 #include "config/limits.hpp"
+#include "tests/core/sources.hpp"
 
 namespace tandem {
 namespace {
 
-constexpr per_method<bool> kAll{true, true, true};
-
 /// The choice for the first of some equal sequences.
 draft_choice choice_of(const speculation_settings& settings, const speculation_params& wanted,
-                       std::int32_t sequences = 1, per_method<bool> available = kAll) {
+                       std::int32_t sequences = 1, per_method<bool> available = kNgramAndModel) {
   draft_question asked;
   asked.wanted = &wanted;
   asked.decoding = true;
@@ -63,13 +62,13 @@ TEST(fixed_policy, drafts_nothing_rather_than_with_another_method_than_the_wishe
   const speculation_settings policy{draft_method::ngram, 4, {}};
   speculation_params wanted;
   wanted.method = draft_method::draft_model;
-  expect_choice(choice_of(policy, wanted, 1, {true, true, false}), draft_method::none, 0);
+  expect_choice(choice_of(policy, wanted, 1, only({draft_method::ngram})), draft_method::none, 0);
 }
 
 TEST(fixed_policy, drafts_nothing_while_the_configured_source_is_dead_or_busy) {
   const speculation_settings policy{draft_method::ngram, 4, {}};
   const speculation_params none;
-  expect_choice(choice_of(policy, none, 1, {true, false, true}), draft_method::none, 0);
+  expect_choice(choice_of(policy, none, 1, only({draft_method::draft_model})), draft_method::none, 0);
 }
 
 TEST(fixed_policy, stops_drafting_above_the_configured_number_of_sequences) {

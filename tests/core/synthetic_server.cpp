@@ -40,11 +40,10 @@ source matches(double share, double accepted) {
 }
 
 server::server(device made, source_at ngram, source_at draft_model, std::size_t sequences, std::uint64_t seed)
-    : device_(std::move(made)),
-      sources_{nullptr, std::move(ngram), std::move(draft_model)},
-      sequences_(sequences),
-      random_(seed),
-      seed_(seed) {}
+    : device_(std::move(made)), sequences_(sequences), random_(seed), seed_(seed) {
+  sources_[index_of(draft_method::ngram)] = std::move(ngram);
+  sources_[index_of(draft_method::draft_model)] = std::move(draft_model);
+}
 
 double server::uniform() {
   return static_cast<double>(random_() >> 11) * 0x1p-53;

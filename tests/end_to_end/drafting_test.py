@@ -195,7 +195,7 @@ class RopeScaling(unittest.TestCase):
         self.assertEqual(len({tuple(ids) for ids in said.values()}), 3)
 
 
-class Ngrams(unittest.TestCase):
+class TextSources(unittest.TestCase):
     def test_very_short_very_long_and_very_repetitive_prompts(self):
         prompts = [[5], [5, 5], [5, 6], [5] * 3, [5] * 300, [5, 6] * 150, prompt_of(30) * 10, prompt_of(400), list(range(256))]
         for setting in (GREEDY, {"temperature": 0.8, "seed": 1, "ignore_eos": True}):
@@ -203,11 +203,50 @@ class Ngrams(unittest.TestCase):
             # A model that repeats itself, so that drafts are right, and one that does not.
             for model in ("cycle", "rand"):
                 plain = offline(made(model), [{**request, **drafts(0)} for request in requests], *FP32)
-                asked = [{**request, **drafts(k, "ngram")} for k in (1, 4, 8) for request in requests]
-                answers = offline(made(model), asked, *FP32)
-                for place, answer in enumerate(answers):
-                    self.assertEqual(answer["token_ids"], plain[place % len(requests)]["token_ids"], asked[place])
-                self.assertGreater(sum(answer["timings"]["draft_n"] for answer in answers), 0)
+                for method in ("ngram", "suffix"):
+                    asked = [{**request, **drafts(k, method)} for k in (1, 4, 8) for request in requests]
+                    answers = offline(made(model), asked, "--speculative-config", '{"suffix": true}', *FP32)
+                    for place, answer in enumerate(answers):
+                        self.assertEqual(answer["token_ids"], plain[place % len(requests)]["token_ids"], asked[place])
+                    self.assertGreater(sum(answer["timings"]["draft_n"] for answer in answers), 0)
+
+    def test_suffix_learns_from_answers_of_every_kind_but_not_across_salts(self):
+        flags = ("--speculative-config", '{"suffix": true, "suffix_memory_mib": 4}')
+        with Server(made("rand"), "--draft-model", made("rand-noisy"), *flags, *FP32) as server:
+            for seed, teaching in enumerate((drafts(0), drafts(4, "ngram"), drafts(4), drafts(4, "suffix"))):
+                prompt = prompt_of(40, seed)
+                fields = {"max_tokens": 60, **GREEDY}
+                first = server.complete(prompt, **fields, **teaching)
+                server.wait_idle()
+                again = server.complete(prompt, **fields, **drafts(4, "suffix"))
+                self.assertEqual(again["token_ids"], first["token_ids"])
+                self.assertEqual(list(again["timings"]["by_method"]), ["suffix"])
+                self.assertGreater(again["timings"]["draft_n_accepted"], 40, teaching)
+                salted = server.complete(prompt, **fields, **drafts(4, "suffix"), cache_salt=f"mine {seed}")
+                self.assertEqual(salted["token_ids"], first["token_ids"])
+                self.assertLess(salted["timings"]["draft_n_accepted"], 20)
+                salted = server.complete(prompt, **fields, **drafts(4, "suffix"), cache_salt=f"mine {seed}")
+                self.assertGreater(salted["timings"]["draft_n_accepted"], 40)
+            label = 'tandem:spec_decode_num_accepted_tokens_total{method="suffix"'
+            self.assertIn(label, server.send("GET", "/metrics")[2].decode())
+
+    def test_suffix_with_the_least_memory_and_a_flood_changes_no_token(self):
+        requests = [{"prompt_token_ids": prompt_of(1 + seed % 50, seed), "max_tokens": 60, "temperature": 0.8, "seed": seed,
+                     "ignore_eos": True} for seed in range(120)]
+        config = '{"method": "suffix", "suffix_memory_mib": 1, "suffix_decoding_max_tree_depth": 2, ' \
+                 '"suffix_decoding_min_token_prob": 0, "num_speculative_tokens": 8}'
+        answers = offline(made("rand"), requests, "--speculative-config", config, *FP32)
+        self.assertEqual([answer["token_ids"] for answer in answers], plain_ids(requests))
+        self.assertGreater(sum(answer["timings"]["draft_n"] for answer in answers), 1000)
+
+    def test_settings_of_suffix_are_checked(self):
+        for config in ('{"suffix_decoding_max_tree_depth": 1}', '{"suffix_decoding_max_tree_depth": 33}',
+                       '{"suffix_decoding_min_token_prob": 1.5}', '{"suffix_memory_mib": 0}', '{"suffix": 1}',
+                       '{"method": "suffix", "suffix": false}', '{"method": "custom"}', '{"suffix_memory": 3}'):
+            finished = subprocess.run([TANDEM, "generate", made("rand"), "--speculative-config", config, "--prompt", "x"],
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+            self.assertNotEqual(finished.returncode, 0, config)
+            self.assertEqual(len(finished.stderr.splitlines()), 1, finished.stderr)
 
 
 class Figures(unittest.TestCase):
@@ -273,23 +312,24 @@ class DraftKv(unittest.TestCase):
                             self.assertEqual(parts[2]["token_ids"], expected)
 
     def test_A13_a_partly_wrong_draft_accepts_what_one_rebuilt_from_scratch_would(self):
-        prompt, total, k = prompt_of(10), 300, 4
+        prompt, total, longest = prompt_of(10), 500, 8
         ids, = plain_ids([{"prompt_token_ids": prompt, "max_tokens": total, **GREEDY}])
         # What the draft says behind every prefix, each time from nothing.
-        asked = [{"prompt_token_ids": prompt + ids[:done], "max_tokens": k, **GREEDY} for done in range(1, total)]
+        asked = [{"prompt_token_ids": prompt + ids[:done], "max_tokens": min(longest, 512 - len(prompt) - done), **GREEDY}
+                 for done in range(1, total)]
         said = [answer["token_ids"] for answer in
                 offline(made("rand-noisy"), asked, "--no-enable-prefix-caching", *FP32)]
-        done, drafted, accepted = 1, 0, 0  # the step that ends the prompt has no drafts
-        while done < total:
-            wished = min(k, total - done - 1)
-            proposal, truth = said[done - 1][:wished], ids[done:done + wished]
-            right = next((place for place in range(wished) if proposal[place] != truth[place]), wished)
-            drafted, accepted, done = drafted + wished, accepted + right, done + right + 1
         with Server(made("rand"), "--draft-model", made("rand-noisy"), *FP32) as server:
-            timings = server.complete(prompt, max_tokens=total, **GREEDY, **drafts(k))["timings"]
-        self.assertLess(0.1, accepted / drafted)
-        self.assertLess(accepted / drafted, 0.95)
-        self.assertLess(abs(timings["draft_n_accepted"] / timings["draft_n"] - accepted / drafted), 0.01)
+            for k in range(1, longest + 1):
+                done, drafted, accepted = 1, 0, 0  # the step that ends the prompt has no drafts
+                while done < total:
+                    wished = min(k, total - done - 1)
+                    proposal, truth = said[done - 1][:wished], ids[done:done + wished]
+                    right = next((place for place in range(wished) if proposal[place] != truth[place]), wished)
+                    drafted, accepted, done = drafted + wished, accepted + right, done + right + 1
+                self.assertTrue(0.1 < accepted / drafted < 0.95, (k, accepted, drafted))
+                timings = server.complete(prompt, max_tokens=total, **GREEDY, **drafts(k))["timings"]
+                self.assertLess(abs(timings["draft_n_accepted"] / timings["draft_n"] - accepted / drafted), 0.01, k)
 
     def test_A14_after_prefix_hits_of_every_kind(self):
         prompt = prompt_of(10 * BLOCK + 3)
@@ -338,6 +378,26 @@ class DraftKv(unittest.TestCase):
             self.assertEqual(answer["token_ids"], expected)
             for each in (answer, server.complete(prompt, **fields), server.complete(prompt_of(30, 3), max_tokens=60, **GREEDY)):
                 self.check_rate(each)
+
+    def test_A14_after_a_crowd_under_the_adaptive_policy(self):
+        """Whatever it chooses while the crowd is there: the model's drafts for itself stay right, before and after."""
+        config = '{"adaptive": true, "method": "draft_model"}'
+        with Server(made("rand"), "--draft-model", made("rand"), "--speculative-config", config, *FP32) as server:
+            prompt = prompt_of(10 * BLOCK + 3)
+            fields = {"max_tokens": 300, **GREEDY}
+            expected, = plain_ids([{"prompt_token_ids": prompt, **fields}])
+            for _ in range(3):
+                with concurrent.futures.ThreadPoolExecutor(10) as pool:
+                    through = pool.submit(server.complete, prompt, **fields)
+                    crowd = [pool.submit(server.complete, prompt_of(30, seed), max_tokens=60, **GREEDY) for seed in range(8)]
+                    answers = [one.result() for one in [through, *crowd]]
+                self.assertEqual(answers[0]["token_ids"], expected)
+                answers.append(server.complete(prompt, **fields))
+                for answer in answers:
+                    timings = answer["timings"]
+                    self.assertGreaterEqual(timings["draft_n_accepted"], SELF_RATE * timings["draft_n"])
+            # The policy need not draft here; a request that leaves it no choice does.
+            self.check_rate(server.complete(prompt, **fields, **drafts(5)))
 
     def test_A14_after_preemption(self):
         flags = ("--num-kv-blocks", "24", "--max-model-len", "256")

@@ -74,6 +74,52 @@ TEST(engine_actor, a_request_in_flight_gets_an_error_when_the_engine_is_stopped)
   system.await_all_actors_done();
 }
 
+DraftSourceActor::behavior_type counting_drafts(DraftSourceActor::pointer self) {
+  return {[self](propose_atom, const DraftRequest& at) -> caf::result<std::vector<std::int32_t>> {
+    if (at.tokens.back() == 'm') return caf::make_error(caf::sec::runtime_error, "not today");
+    if (at.tokens.back() == 't') self->quit();  // its last answer
+    std::vector<std::int32_t> drafts;
+    for (std::int32_t i = 1; i <= at.k; ++i) drafts.push_back(at.tokens.back() + i);
+    return drafts;
+  }};
+}
+
+TEST(engine_actor, an_actor_of_the_host_may_draft_refuse_and_die) {
+  host setup;
+  caf::actor_system system(setup.config);
+  {
+    setup.options.speculative_config = R"({"num_speculative_tokens": 1})";
+    const DraftSourceActor drafts = system.spawn(counting_drafts);
+    const EngineActor engine = spawn_engine(system, setup.options, drafts);
+    caf::scoped_actor self(system);
+    // d | e f | g h | i j | k l | m n: no drafts behind m … the answer goes on when the actor is gone.
+    self->request(engine, caf::infinite, request("abc", 20))
+        .receive(
+            [](const Output& output) {
+              EXPECT_EQ(output.choices.at(0).text, "defghijklmnopqrstuvw");
+              EXPECT_GE(output.choices.at(0).usage.accepted_tokens, 5);
+              EXPECT_EQ(output.choices.at(0).usage.accepted_tokens, output.choices.at(0).usage.draft_tokens);
+            },
+            [&](const caf::error& problem) { FAIL() << system.render(problem); });
+    self->send_exit(drafts, caf::exit_reason::user_shutdown);
+    self->request(engine, caf::infinite, request("abc", 20))
+        .receive(
+            [](const Output& output) {
+              EXPECT_EQ(output.choices.at(0).text, "defghijklmnopqrstuvw");
+              EXPECT_EQ(output.choices.at(0).usage.draft_tokens, 0);
+            },
+            [&](const caf::error& problem) { FAIL() << system.render(problem); });
+    self->request(engine, caf::infinite, metrics_atom::value)
+        .receive(
+            [](const std::string& text) {
+              EXPECT_NE(text.find("tandem:draft_source_faults_total{fault=\"exception\""), std::string::npos) << text;
+            },
+            [&](const caf::error& problem) { FAIL() << system.render(problem); });
+    self->send_exit(engine, caf::exit_reason::user_shutdown);
+  }
+  system.await_all_actors_done();
+}
+
 TEST(engine_actor, messages_survive_the_wire) {
   host setup;
   caf::actor_system system(setup.config);

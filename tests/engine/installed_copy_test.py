@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Installs tandem into a folder of its own and builds both examples against it, as a user's program would be."""
+"""Installs tandem into a folder of its own and builds every example against it, as a user's program would be."""
 import os
 import re
 import shutil
@@ -41,7 +41,7 @@ class InstalledCopy(unittest.TestCase):
     def test_only_the_public_headers_are_installed(self):
         headers = sorted(os.path.relpath(os.path.join(place, name), self.prefix)
                          for place, _, names in os.walk(self.prefix) for name in names if name.endswith(".hpp"))
-        self.assertEqual(headers, ["include/tandem/actor.hpp", "include/tandem/engine.hpp"])
+        self.assertEqual(headers, ["include/tandem/actor.hpp", "include/tandem/draft_source.hpp", "include/tandem/engine.hpp"])
 
     def test_embed_plain_streams_and_prints_ids(self):
         finished = run(self.build("embed_plain"), MODEL, "abc", "4")
@@ -66,6 +66,17 @@ class InstalledCopy(unittest.TestCase):
         self.assertEqual(finished.returncode, 0, finished.stdout)
         self.assertIn("answer: defg\npieces: defg\nfinish_reason: length\n", finished.stdout)
         self.assertIn("the engine has ended", finished.stdout)
+
+    def test_custom_drafts_gives_the_same_answer_in_fewer_steps_where_it_knows_it(self):
+        finished = run(self.build("custom_drafts"), MODEL, "abc=defghijklmno", "xyz=wrong")
+        self.assertEqual(finished.returncode, 0, finished.stdout)
+        right, wrong = "defghijklmno", "{|}~"
+        lines = finished.stdout.splitlines()
+        self.assertEqual(lines[0], f"none: {right} (12 tokens in 12 steps)")
+        # The step that computes the prompt gives one token, each further one five drafts and its own.
+        self.assertEqual(lines[1], f"custom: {right} (12 tokens in 3 steps)")
+        self.assertTrue(lines[2].startswith(f"none: {wrong}") and lines[2].endswith("(12 tokens in 12 steps)"), lines)
+        self.assertEqual(lines[3], lines[2].replace("none", "custom"))
 
     def test_a_model_that_is_missing_is_one_sentence(self):
         finished = run(self.build("embed_plain"), "/nowhere/model.gguf", "abc")

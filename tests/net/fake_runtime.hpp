@@ -68,6 +68,11 @@ class fake_runtime final : public runtime {
   void count_websocket(int delta) override;
   const runtime_options& options() const override { return chosen; }
   const text::tokenizer& tokenizer() const override { return *tokenizer_; }
+  std::array<bool, kDraftMethods> draft_methods() const override {
+    std::array<bool, kDraftMethods> methods{true, chosen.ngram_drafter};
+    methods[index_of(draft_method::draft_model)] = device_.draft_context_limit > 0;
+    return methods;
+  }
   bool has_chat_template() const override { return chat_template; }
   const gpu::device_info& device() const override { return device_; }
   void drain(std::chrono::milliseconds) override {}

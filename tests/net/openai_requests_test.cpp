@@ -165,7 +165,7 @@ TEST(openai_requests, D1_features_of_later_versions_are_refused_by_name) {
   for (const std::string fields :
        {R"("response_format":{"type":"json_object"})", R"("best_of":3)", R"("use_beam_search":true)", R"("suffix":"x")",
         R"("structured_outputs":{"regex":"a"})", R"("bad_words":["x"])", R"("guided_json":{})",
-        R"("speculative":{"method":"eagle"})"}) {
+        R"("speculative":{"method":"lookahead"})"}) {
     const auto parsed = completion(fields);
     ASSERT_FALSE(parsed) << fields;
     EXPECT_EQ(parsed.error().code, error_code::unsupported) << fields;
@@ -208,7 +208,7 @@ TEST(openai_requests, speculation_is_chosen_per_request) {
   EXPECT_FALSE(completion(R"("speculative":{"num_speculative_tokens":9})"));
   EXPECT_FALSE(completion(R"("speculative":"ngram")"));
   auto no_draft = facts();
-  no_draft.drafters = {true, true, false};
+  no_draft.drafters = {true, true};
   const auto refused = parse_completion(R"({"prompt":"p","speculative":{"method":"draft_model"}})", {}, no_draft);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, error_code::invalid_argument);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "config/limits.hpp"
 #include "core/assert.hpp"
 
 namespace tandem::sim {
@@ -23,11 +24,17 @@ scheduler_options scheduler_of(const engine_options& options) {
   to.priority_policy = options.priority_policy;
   to.draft_context_limit = options.draft_context_limit;
   to.draft_vocabulary = options.draft_vocabulary;
-  to.drafters = {draft_method::ngram, draft_method::draft_model};
+  to.drafters = {draft_method::ngram, draft_method::suffix, draft_method::draft_model};
   to.vocabulary_size = kVocabulary;
   to.end_tokens = options.end_tokens;
   to.token_bytes = options.token_bytes;
   return to;
+}
+
+/// What of a proposal's tokens a source that has `known` of them has not seen.
+std::span<const token_id> unseen(const proposal& wish, std::int32_t known) {
+  const auto skip = static_cast<std::size_t>(known - wish.first_position);
+  return std::span(wish.new_tokens).subspan(std::min(skip, wish.new_tokens.size()));
 }
 
 template <class Queue>
@@ -85,6 +92,7 @@ void simulated_engine::send(scheduler_commands commands) {
   }
   if (commands.step) device_.push_back(commands.step->work);
   if (commands.committed) record(*commands.committed);
+  if (commands.outputs && !drafter_lost_[index_of(draft_method::suffix)]) outputs_.push_back(*commands.outputs);
   if (commands.adopt) allocator_in_.emplace_back(std::move(*commands.adopt));
   if (commands.publish) allocator_in_.emplace_back(std::move(*commands.publish));
   if (commands.release) allocator_in_.emplace_back(std::move(*commands.release));
@@ -186,20 +194,14 @@ void simulated_engine::propose_ngram(const draft_work& work) {
   for (const slot_id slot : work.closed) ngram_.erase(slot);
   for (const slot_opening& opening : work.opened) ngram_.erase(opening.slot);
   for (const proposal& wish : work.proposals) {
-    auto at = ngram_.find(wish.slot);
-    // As the real source: another incarnation starts over, and a gap is answered with what is known.
-    if (at != ngram_.end() && at->second.first != wish.incarnation) {
-      ngram_.erase(at);
-      at = ngram_.end();
-    }
-    if (at == ngram_.end()) at = ngram_.emplace(wish.slot, std::pair{wish.incarnation, ngram_index(1, 3)}).first;
-    ngram_index& index = at->second.second;
+    // As the real source: told from the start it starts over, and a gap is answered with what is known.
+    if (wish.first_position == 0) ngram_.erase(wish.slot);
+    ngram_index& index = ngram_.try_emplace(wish.slot, 1, 3).first->second;
     if (wish.first_position > index.size()) {
       outcome->entries.push_back({wish.slot, wish.incarnation, index.size(), 0});
       continue;
     }
-    TANDEM_ASSERT(index.size() == wish.first_position);
-    index.append(wish.new_tokens);
+    index.append(unseen(wish, index.size()));
     if (wish.k > 0) {
       const auto found = index.find();
       const evidence_class evidence = evidence_of_match(found.length);
@@ -212,10 +214,50 @@ void simulated_engine::propose_ngram(const draft_work& work) {
   work.drafts->seal();
 }
 
+void simulated_engine::learn(std::uint64_t salt, std::span<const token_id> text, std::int32_t unlearned) {
+  TANDEM_ASSERT(unlearned >= 0 && static_cast<std::size_t>(unlearned) <= text.size());
+  for (std::size_t i = text.size() - static_cast<std::size_t>(unlearned); i < text.size(); ++i) {
+    const auto before = text.first(i);
+    const auto context = before.last(std::min<std::size_t>(i, limits::kMaxSuffixContext));
+    lessons_.emplace(salt, std::vector<token_id>(context.begin(), context.end()), text[i]);
+    statistics_.learn(salt, before, text[i]);
+  }
+}
+
+void simulated_engine::propose_suffix(const draft_work& work) {
+  auto outcome = std::make_shared<draft_outcome>();
+  outcome->step = work.step;
+  for (const slot_id slot : work.closed) suffix_.erase(slot);
+  for (const slot_opening& opening : work.opened) suffix_[opening.slot] = {opening.salt, {}};
+  for (const proposal& wish : work.proposals) {
+    told_text& text = suffix_[wish.slot];
+    if (wish.first_position == 0) text.tokens.clear();
+    const auto known = static_cast<std::int32_t>(text.tokens.size());
+    outcome->entries.push_back({wish.slot, wish.incarnation, known, 0});
+    if (wish.first_position > known) continue;
+    const auto fresh = unseen(wish, known);
+    text.tokens.insert(text.tokens.end(), fresh.begin(), fresh.end());
+    outcome->entries.back().known_rows = static_cast<std::int32_t>(text.tokens.size());
+    learn(text.salt, text.tokens, wish.unlearned);
+    if (wish.k == 0) continue;
+    const auto found = statistics_.propose(text.salt, text.tokens, wish.k);
+    const evidence_class evidence = evidence_of_probability(found.first_probability);
+    auto& row = work.drafts->fill(static_cast<std::size_t>(wish.ticket_row));
+    row = {found.tokens, {}, evidence};
+    row.tokens.resize(std::min(row.tokens.size(), static_cast<std::size_t>(wish.most[evidence])));
+  }
+  drafter_out_.push_back({draft_method::suffix, std::move(outcome)});
+  work.drafts->seal();
+}
+
 void simulated_engine::run_drafter(draft_method method) {
   const auto work = pop(drafters_[static_cast<std::size_t>(method)]);
   if (method == draft_method::ngram) {
     propose_ngram(*work);
+    return;
+  }
+  if (method == draft_method::suffix) {
+    propose_suffix(*work);
     return;
   }
   draft_kv_.take_facts(*work);
@@ -238,6 +280,11 @@ void simulated_engine::run_drafter(draft_method method) {
 void simulated_engine::kill_drafter(draft_method method, bool comes_back) {
   auto& mailbox = drafters_[static_cast<std::size_t>(method)];
   if (method == draft_method::ngram) ngram_.clear();
+  if (method == draft_method::suffix) {
+    suffix_.clear();
+    outputs_.clear();
+    statistics_ = suffix_statistics({.bytes = 1 << 20});
+  }
   mailbox.clear();
   drafter_lost_[static_cast<std::size_t>(method)] = true;
   supervisor_.push_back(drafter_changed{method, false});
@@ -282,8 +329,12 @@ std::vector<std::function<void()>> simulated_engine::ready_deliveries() {
   deliver_variant(device_out_);
   deliver(drafter_out_);
   if (!allocator_in_.empty()) ready.emplace_back([this] { run_allocator(); });
+  if (!outputs_.empty())
+    ready.emplace_back([this] {
+      for (const outputs_closed::entry& each : pop(outputs_).entries) learn(each.salt, each.tokens, each.unlearned);
+    });
   if (device_can_run()) ready.emplace_back([this] { run_device(); });
-  for (const draft_method method : {draft_method::ngram, draft_method::draft_model}) {
+  for (const draft_method method : {draft_method::ngram, draft_method::suffix, draft_method::draft_model}) {
     if (drafters_[static_cast<std::size_t>(method)].empty()) continue;
     ready.emplace_back([this, method] { run_drafter(method); });
   }

@@ -10,12 +10,16 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <set>
+#include <span>
+#include <tuple>
 #include <variant>
 #include <vector>
 
 #include "core/kv/block_allocator.hpp"
 #include "core/scheduling/scheduler.hpp"
 #include "core/speculation/ngram_index.hpp"
+#include "core/speculation/suffix_statistics.hpp"
 #include "tests/sim/shadow_model.hpp"
 
 namespace tandem::sim {
@@ -79,11 +83,15 @@ class simulated_engine {
 
   const client_view& view(sequence_id id) const { return clients_.at(id); }
   const std::map<sequence_id, client_view>& views() const { return clients_; }
+  const std::vector<token_id>& prompt(sequence_id id) const { return prompts_.at(id); }
   scheduler::status status() const { return scheduler_->current(); }
   block_allocator::counts pool() const { return allocator_->count(); }
   std::uint64_t steps_run() const { return steps_run_; }
   std::uint64_t deliveries() const { return deliveries_; }
   std::int32_t largest_step() const { return largest_step_; }
+  /// Every token that the suffix source learned, with its salt and the tokens before it, at most kMaxSuffixContext.
+  using lesson = std::tuple<std::uint64_t, std::vector<token_id>, token_id>;
+  const std::multiset<lesson>& lessons() const { return lessons_; }
 
  private:
   using to_allocator = std::variant<match_prefix, lease_blocks, publish_blocks, release_blocks, adopt_blocks>;
@@ -98,6 +106,8 @@ class simulated_engine {
   void run_drafter(draft_method method);
   void deliver_supervision();
   void propose_ngram(const draft_work& work);
+  void propose_suffix(const draft_work& work);
+  void learn(std::uint64_t salt, std::span<const token_id> text, std::int32_t unlearned);
   void check_unused(const std::vector<block_id>& blocks) const;
   void check_pages(shadow_kv& pages, slot_id slot, std::int32_t position);
   bool device_can_run() const;
@@ -115,7 +125,15 @@ class simulated_engine {
   std::uint32_t pool_gen_ = 1;
   shadow_kv target_kv_;
   shadow_kv draft_kv_;
-  std::map<slot_id, std::pair<std::uint32_t, ngram_index>> ngram_;
+  std::map<slot_id, ngram_index> ngram_;
+  struct told_text {
+    std::uint64_t salt = 0;
+    std::vector<token_id> tokens;
+  };
+  std::map<slot_id, told_text> suffix_;
+  suffix_statistics statistics_{{.bytes = 1 << 20}};
+  std::multiset<lesson> lessons_;
+  std::deque<outputs_closed> outputs_;
   std::deque<to_allocator> allocator_in_;
   std::deque<from_allocator> allocator_out_;
   std::deque<from_intake> intake_;

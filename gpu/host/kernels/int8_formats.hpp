@@ -1,6 +1,7 @@
 #pragma once
 /// How each quantised format turns packed bytes into vectors of unsigned quants, scales and minimums.
-/// `V` is one of the lanes_<isa>.hpp; `lane` the first output of the part of a tile it works on.
+/// `V` is one of the lanes_<isa>.hpp; `lane` the first output of the part of a tile it works on. A plane gives all
+/// eight quads of a block (unpack) or one of them (quad).
 
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +17,10 @@ struct byte_plane {
     TANDEM_UNROLL
     for (int j = 0; j < 8; ++j) quants[j] = V::load_bytes(plane + 64 * j + 4 * lane);
   }
+  template <class V, int Quad>
+  static typename V::bytes quad(const std::byte* plane, int lane) {
+    return V::load_bytes(plane + 64 * Quad + 4 * lane);
+  }
 };
 
 struct nibble_plane {
@@ -27,6 +32,11 @@ struct nibble_plane {
       quants[j] = V::low_nibbles(both);
       quants[j + 4] = V::high_nibbles(both);
     }
+  }
+  template <class V, int Quad>
+  static typename V::bytes quad(const std::byte* plane, int lane) {
+    const typename V::bytes both = V::load_bytes(plane + 64 * (Quad % 4) + 4 * lane);
+    return Quad < 4 ? V::low_nibbles(both) : V::high_nibbles(both);
   }
 };
 
@@ -42,6 +52,11 @@ struct six_plane {
       quants[4 * p + 2] = V::template with_pair<2>(quants[4 * p + 2], pairs);
       quants[4 * p + 3] = V::template with_pair<3>(quants[4 * p + 3], pairs);
     }
+  }
+  template <class V, int Quad>
+  static typename V::bytes quad(const std::byte* plane, int lane) {
+    const typename V::bytes pairs = V::load_bytes(plane + 256 + 64 * (Quad / 4) + 4 * lane);
+    return V::template with_pair<Quad % 4>(nibble_plane::quad<V, Quad>(plane, lane), pairs);
   }
 };
 

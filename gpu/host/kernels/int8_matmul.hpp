@@ -18,19 +18,19 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "gpu/host/kernels/row_groups.hpp"
-// row_groups.hpp defines what the next header uses.
-#include "gpu/host/kernels/int8_formats.hpp"
+#include "gpu/host/kernels/block_dots.hpp"
 
 namespace tandem::gpu::host {
 namespace {
 
-template <class V, class Format>
+/// `Dots` is one of block_dots.hpp.
+template <class V, class Format, template <class, class> class Dots>
 struct int8_matmul {
+  using block_dots = Dots<V, Format>;
   static constexpr int kMaxRows = V::kInt8Rows;
+  static constexpr int kVectors = block_dots::kVectors;
   /// Far enough that memory answers before a group of rows has used up what lies between.
   static constexpr std::size_t kPrefetchAhead = 4096;
-  using bytes = typename V::bytes;
   using ints = typename V::ints;
   using floats = typename V::floats;
 
@@ -45,58 +45,75 @@ struct int8_matmul {
     }
   }
 
-  /// dots[r] += Σ over quads First..First+Count. Rows inside, so that independent sums follow each other, unless the
-  /// instruction set wants a row's quads together.
-  template <int First, int Count, int Rows>
-  static void add_dots(const bytes (&quants)[8], const activation_block* const (&x)[Rows], std::int64_t block,
-                       ints (&dots)[Rows]) {
-    if constexpr (V::kQuadsTogether) {
+  template <int Rows>
+  static void start_all(ints (&dots)[Rows][kVectors], const std::int32_t (&negative_sums)[Rows]) {
+    TANDEM_UNROLL
+    for (int r = 0; r < Rows; ++r) {
       TANDEM_UNROLL
-      for (int r = 0; r < Rows; ++r) {
-        dots[r] = V::template dot_quads<Format::kQuantBits, First, Count>(dots[r], quants, x[r][block].quants);
-      }
-    } else {
-      TANDEM_UNROLL
-      for (int j = First; j < First + Count; ++j) {
+      for (int v = 0; v < kVectors; ++v) dots[r][v] = start(negative_sums[r]);
+    }
+  }
+
+  /// sums += scale · x_scale · dots, and the minimum's part.
+  template <int Rows>
+  static void add_scaled(const ints (&dots)[Rows][kVectors], typename V::floats scale, int v,
+                         const activation_block* const (&x)[Rows], std::int64_t block, floats (&sums)[Rows][kVectors]) {
+    TANDEM_UNROLL
+    for (int r = 0; r < Rows; ++r) {
+      const floats factor = V::multiply(scale, V::broadcast(x[r][block].scale));
+      sums[r][v] = V::fused(V::to_floats(dots[r][v]), factor, sums[r][v]);
+    }
+  }
+
+  /// One term of a block's inputs against its weights; `block` counts through the terms.
+  template <int Rows>
+  TANDEM_INLINE static void add_term(const block_dots& weights, const std::byte* header, std::int64_t in_unit, int lane,
+                                     const activation_block* const (&x)[Rows], std::int64_t block,
+                                     floats (&sums)[Rows][kVectors]) {
+    if constexpr (Format::kTwoScales) return add_halves<Rows>(weights, header, in_unit, lane, x, block, sums);
+    ints dots[Rows][kVectors];
+    std::int32_t negative_sums[Rows];
+    TANDEM_UNROLL
+    for (int r = 0; r < Rows; ++r) negative_sums[r] = x[r][block].negative_sum;
+    start_all<Rows>(dots, negative_sums);
+    weights.template add_to<0, 8, Rows>(dots, x, block);
+    TANDEM_UNROLL
+    for (int v = 0; v < kVectors; ++v) {
+      const int first = lane + v * V::kLanes;
+      add_scaled<Rows>(dots, Format::template scale<V>(header, in_unit, first), v, x, block, sums);
+      if constexpr (Format::kHasMinimum) {
+        const floats minimum = Format::template minimum<V>(header, in_unit, first);
         TANDEM_UNROLL
-        for (int r = 0; r < Rows; ++r) dots[r] = V::dot(dots[r], quants[j], x[r][block].quants + 4 * j);
+        for (int r = 0; r < Rows; ++r) {
+          sums[r][v] = V::fused(minimum, V::broadcast(x[r][block].scaled_sum), sums[r][v]);
+        }
       }
     }
   }
 
-  /// One term of a block's inputs against its unpacked weights; `block` counts through the terms.
+  /// The same for a block whose halves have a scale each.
   template <int Rows>
-  static void add_term(const bytes (&quants)[8], const std::byte* header, std::int64_t in_unit, int lane,
-                       const activation_block* const (&x)[Rows], std::int64_t block, floats (&sums)[Rows]) {
-    const floats scale = Format::template scale<V>(header, in_unit, lane);
-    ints dots[Rows];
-    if constexpr (Format::kTwoScales) {
-      TANDEM_UNROLL
-      for (int r = 0; r < Rows; ++r) dots[r] = start(x[r][block].negative_low);
-      add_dots<0, 4>(quants, x, block, dots);
-      TANDEM_UNROLL
-      for (int r = 0; r < Rows; ++r) {
-        sums[r] = V::fused(V::to_floats(dots[r]), V::multiply(scale, V::broadcast(x[r][block].scale)), sums[r]);
-        dots[r] = start(x[r][block].negative_sum - x[r][block].negative_low);
-      }
-      add_dots<4, 4>(quants, x, block, dots);
-      const floats second = Format::template second_scale<V>(header, in_unit, lane);
-      TANDEM_UNROLL
-      for (int r = 0; r < Rows; ++r) {
-        sums[r] = V::fused(V::to_floats(dots[r]), V::multiply(second, V::broadcast(x[r][block].scale)), sums[r]);
-      }
-    } else {
-      TANDEM_UNROLL
-      for (int r = 0; r < Rows; ++r) dots[r] = start(x[r][block].negative_sum);
-      add_dots<0, 8>(quants, x, block, dots);
-      TANDEM_UNROLL
-      for (int r = 0; r < Rows; ++r) {
-        const activation_block& a = x[r][block];
-        sums[r] = V::fused(V::to_floats(dots[r]), V::multiply(scale, V::broadcast(a.scale)), sums[r]);
-        if constexpr (Format::kHasMinimum) {
-          sums[r] = V::fused(Format::template minimum<V>(header, in_unit, lane), V::broadcast(a.scaled_sum), sums[r]);
-        }
-      }
+  TANDEM_INLINE static void add_halves(const block_dots& weights, const std::byte* header, std::int64_t in_unit,
+                                       int lane, const activation_block* const (&x)[Rows], std::int64_t block,
+                                       floats (&sums)[Rows][kVectors]) {
+    ints dots[Rows][kVectors];
+    std::int32_t negative_sums[Rows];
+    TANDEM_UNROLL
+    for (int r = 0; r < Rows; ++r) negative_sums[r] = x[r][block].negative_low;
+    start_all<Rows>(dots, negative_sums);
+    weights.template add_to<0, 4, Rows>(dots, x, block);
+    TANDEM_UNROLL
+    for (int v = 0; v < kVectors; ++v) {
+      add_scaled<Rows>(dots, Format::template scale<V>(header, in_unit, lane + v * V::kLanes), v, x, block, sums);
+    }
+    TANDEM_UNROLL
+    for (int r = 0; r < Rows; ++r) negative_sums[r] = x[r][block].negative_sum - x[r][block].negative_low;
+    start_all<Rows>(dots, negative_sums);
+    weights.template add_to<4, 4, Rows>(dots, x, block);
+    TANDEM_UNROLL
+    for (int v = 0; v < kVectors; ++v) {
+      add_scaled<Rows>(dots, Format::template second_scale<V>(header, in_unit, lane + v * V::kLanes), v, x, block,
+                       sums);
     }
   }
 
@@ -117,20 +134,23 @@ struct int8_matmul {
   /// Few rows one by one, many together: those that keep none there have zeros, which add nothing, so the bits of a row
   /// do not depend on its neighbours.
   template <int Rows>
-  static void add_second_terms(const bytes (&quants)[8], const std::byte* header, std::int64_t in_unit, int lane,
+  static void add_second_terms(const block_dots& weights, const std::byte* header, std::int64_t in_unit, int lane,
                                const activation_block* const (&x)[Rows], std::int64_t block,
-                               const std::uint64_t (&kept)[Rows], int bit, floats (&sums)[Rows]) {
+                               const std::uint64_t (&kept)[Rows], int bit, floats (&sums)[Rows][kVectors]) {
     int count = 0;
     TANDEM_UNROLL
     for (int r = 0; r < Rows; ++r) count += static_cast<int>(kept[r] >> bit & 1);
-    if (2 * count > Rows) return add_term<Rows>(quants, header, in_unit, lane, x, block, sums);
+    if (2 * count > Rows) return add_term<Rows>(weights, header, in_unit, lane, x, block, sums);
     TANDEM_UNROLL
     for (int r = 0; r < Rows; ++r) {
       if ((kept[r] >> bit & 1) == 0) continue;
       const activation_block* const one[1] = {x[r]};
-      floats sum[1] = {sums[r]};
-      add_term<1>(quants, header, in_unit, lane, one, block, sum);
-      sums[r] = sum[0];
+      floats sum[1][kVectors];
+      TANDEM_UNROLL
+      for (int v = 0; v < kVectors; ++v) sum[0][v] = sums[r][v];
+      add_term<1>(weights, header, in_unit, lane, one, block, sum);
+      TANDEM_UNROLL
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = sum[0][v];
     }
   }
 
@@ -143,10 +163,13 @@ struct int8_matmul {
       x[r] =
           reinterpret_cast<const activation_block*>(task.input + static_cast<std::size_t>(row + r) * task.input_stride);
     }
-    for (int lane = 0; lane < kTileOutputs; lane += V::kLanes) {
-      floats sums[Rows];
+    for (int lane = 0; lane < kTileOutputs; lane += kVectors * V::kLanes) {
+      floats sums[Rows][kVectors];
       TANDEM_UNROLL
-      for (int r = 0; r < Rows; ++r) sums[r] = V::zero_floats();
+      for (int r = 0; r < Rows; ++r) {
+        TANDEM_UNROLL
+        for (int v = 0; v < kVectors; ++v) sums[r][v] = V::zero_floats();
+      }
       const std::byte* at = task.tile;
       std::uint64_t any_kept = 0;
       std::uint64_t kept[Rows] = {};
@@ -158,16 +181,18 @@ struct int8_matmul {
         for (std::int64_t i = 0; i < in_this_unit; ++i, ++block, at += kLayout.plane_bytes) {
           if (block % 64 == 0) any_kept = second_terms<Rows>(task, x, block, kept);
           V::template prefetch<kLayout.plane_bytes>(at + kPrefetchAhead);
-          bytes quants[8];
-          Format::plane::template unpack<V>(at, lane, quants);
-          add_term<Rows>(quants, header, i, lane, x, block, sums);
+          const block_dots weights(at, lane);
+          add_term<Rows>(weights, header, i, lane, x, block, sums);
           const int bit = static_cast<int>(block % 64);
           if ((any_kept >> bit & 1) == 0) continue;
-          add_second_terms<Rows>(quants, header, i, lane, x, block + task.blocks, kept, bit, sums);
+          add_second_terms<Rows>(weights, header, i, lane, x, block + task.blocks, kept, bit, sums);
         }
       }
       TANDEM_UNROLL
-      for (int r = 0; r < Rows; ++r) store_outputs<V>(task, row + r, lane, sums[r]);
+      for (int r = 0; r < Rows; ++r) {
+        TANDEM_UNROLL
+        for (int v = 0; v < kVectors; ++v) store_outputs<V>(task, row + r, lane + v * V::kLanes, sums[r][v]);
+      }
     }
   }
 };

@@ -15,11 +15,10 @@ namespace {
 
 struct lanes_avx2 {
   static constexpr int kLanes = 8;
-  static constexpr int kInt8Rows = 4;
+  static constexpr int kInt8Rows = 4;  // 8 sums of pairs, a quad of weights, inputs and a product: 12 of 16 registers
   static constexpr int kFloatRows = 4;
   /// Products of full unsigned bytes would overflow the 16-bit pairs of vpmaddubsw; signed ones (≤ 2·128·127) fit.
   static constexpr bool kFullBytesAreSigned = true;
-  static constexpr bool kQuadsTogether = true;
 
   using bytes = __m256i;
   using ints = __m256i;
@@ -61,32 +60,39 @@ struct lanes_avx2 {
     return _mm256_or_si256(low, _mm256_and_si256(moved, _mm256_set1_epi8(0x30)));
   }
 
-  /// 16-bit sums of two products each. Full bytes count as signed.
-  template <int QuantBits>
-  static __m256i pair_products(bytes quants, const std::int8_t* x) {
-    std::int32_t quad = 0;
-    std::memcpy(&quad, x, sizeof quad);
-    const __m256i inputs = _mm256_set1_epi32(quad);
-    if constexpr (QuantBits < 8) return _mm256_maddubs_epi16(quants, inputs);
-    const __m256i signed_quants = _mm256_xor_si256(quants, _mm256_set1_epi8(-128));
-    return _mm256_maddubs_epi16(_mm256_abs_epi8(signed_quants), _mm256_sign_epi8(inputs, signed_quants));
-  }
-  /// Quads are summed in 16 bits as long as that cannot overflow, then widened once.
-  template <int QuantBits, int First, int Count>
-  static ints dot_quads(ints sum, const bytes (&quants)[8], const std::int8_t* x) {
-    constexpr int kLargestPair = 2 * 127 * (QuantBits == 8 ? 128 : (1 << QuantBits) - 1);
-    constexpr int kFit = 32767 / kLargestPair < Count ? 32767 / kLargestPair : Count;
-    static_assert(kFit >= 1);
-    TANDEM_UNROLL
-    for (int first = First; first < First + Count; first += kFit) {
-      __m256i pairs = pair_products<QuantBits>(quants[first], x + 4 * first);
-      for (int j = first + 1; j < first + kFit && j < First + Count; ++j) {
-        pairs = _mm256_add_epi16(pairs, pair_products<QuantBits>(quants[j], x + 4 * j));
-      }
-      sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
-    }
+  /// 16-bit sums of two products each.
+  using pairs = __m256i;
+  /// Added where it is written: the compiler would keep all products of a block first, in more registers than there
+  /// are.
+  static pairs add_pairs(pairs a, pairs b) {
+    pairs sum = _mm256_add_epi16(a, b);
+    asm volatile("" : "+x"(sum));
     return sum;
   }
+  static ints add_widened(ints sum, pairs sums) {
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(sums, _mm256_set1_epi16(1)));
+  }
+  /// Quads whose pairs add up in 16 bits without overflow; a power of two.
+  template <int QuantBits>
+  static constexpr int quads_in_16_bits() {
+    constexpr int kLargestPair = 2 * 127 * (QuantBits == 8 ? 128 : (1 << QuantBits) - 1);
+    int fit = 1;
+    while (fit < 8 && 2 * fit * kLargestPair <= 32767) fit *= 2;
+    return fit;
+  }
+  static bytes broadcast_quad(const std::int8_t* x) {
+    std::int32_t quad = 0;
+    std::memcpy(&quad, x, sizeof quad);
+    return _mm256_set1_epi32(quad);
+  }
+  /// Weights as pair products want them. Full bytes count as signed: the sign goes to the inputs.
+  template <int QuantBits>
+  struct factor {
+    bytes quants;
+    explicit factor(bytes unsigned_quants) : quants(unsigned_quants) {}
+    pairs times(bytes inputs) const { return _mm256_maddubs_epi16(quants, inputs); }
+  };
+
   template <int Bits>
   static ints shift_left(ints value) {
     return _mm256_slli_epi32(value, Bits);
@@ -105,6 +111,15 @@ struct lanes_avx2 {
     return _mm256_fmadd_ps(_mm256_castsi256_ps(high), _mm256_set1_ps(std::bit_cast<float>(x & 0xFFFF0000U)), sum);
   }
   static void store(float* to, floats values) { _mm256_storeu_ps(to, values); }
+};
+
+template <>
+struct lanes_avx2::factor<8> {
+  bytes signed_quants;
+  bytes magnitudes;
+  explicit factor(bytes quants)
+      : signed_quants(_mm256_xor_si256(quants, _mm256_set1_epi8(-128))), magnitudes(_mm256_abs_epi8(signed_quants)) {}
+  pairs times(bytes inputs) const { return _mm256_maddubs_epi16(magnitudes, _mm256_sign_epi8(inputs, signed_quants)); }
 };
 
 }  // namespace

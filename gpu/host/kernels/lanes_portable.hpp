@@ -99,7 +99,7 @@ struct lanes_portable {
   }
 
   /// sum[n] + Σ_{First ≤ j < First+Count} Σ_{i<4} quants[j][4n+i] · x[4j+i].
-  template <int QuantBits, int First, int Count>
+  template <int First, int Count>
   static ints dot_quads(ints sum, const bytes (&quants)[8], const std::int8_t* x) {
     for (int j = First; j < First + Count; ++j) {
       const std::uint8_t* q = quants[j].at;

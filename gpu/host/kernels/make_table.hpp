@@ -8,17 +8,18 @@
 namespace tandem::gpu::host {
 namespace {
 
-template <class V>
+/// `Dots`: how its products are summed, one of block_dots.hpp.
+template <class V, template <class, class> class Dots>
 constexpr kernel_table make_table() {
   kernel_table table{};
   table.matmul = {
-      &run_groups<int8_matmul<V, nibble_half_format>>,
-      &run_groups<int8_matmul<V, nibble_half_min_format>>,
-      &run_groups<int8_matmul<V, nibble_super_min_format>>,
-      &run_groups<int8_matmul<V, byte_half_format>>,
-      &run_groups<int8_matmul<V, byte_half_min_format>>,
-      &run_groups<int8_matmul<V, byte_super_min_format>>,
-      &run_groups<int8_matmul<V, super16_format>>,
+      &run_groups<int8_matmul<V, nibble_half_format, Dots>>,
+      &run_groups<int8_matmul<V, nibble_half_min_format, Dots>>,
+      &run_groups<int8_matmul<V, nibble_super_min_format, Dots>>,
+      &run_groups<int8_matmul<V, byte_half_format, Dots>>,
+      &run_groups<int8_matmul<V, byte_half_min_format, Dots>>,
+      &run_groups<int8_matmul<V, byte_super_min_format, Dots>>,
+      &run_groups<int8_matmul<V, super16_format, Dots>>,
       &run_groups<float_matmul<V, bf16_step>>,
       &run_groups<float_matmul<V, fp32_step>>,
   };

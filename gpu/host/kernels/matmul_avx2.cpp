@@ -5,7 +5,7 @@
 namespace tandem::gpu::host {
 
 const kernel_table& avx2_kernels() {
-  static constexpr kernel_table kTable = make_table<lanes_avx2>();
+  static constexpr kernel_table kTable = make_table<lanes_avx2, paired_dots>();
   return kTable;
 }
 

@@ -5,7 +5,7 @@
 namespace tandem::gpu::host {
 
 const kernel_table& avx512_kernels() {
-  static constexpr kernel_table kTable = make_table<lanes_avx512>();
+  static constexpr kernel_table kTable = make_table<lanes_avx512, unpacked_dots>();
   return kTable;
 }
 

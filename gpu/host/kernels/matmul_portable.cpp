@@ -5,7 +5,7 @@
 namespace tandem::gpu::host {
 
 const kernel_table& portable_kernels() {
-  static constexpr kernel_table kTable = make_table<lanes_portable>();
+  static constexpr kernel_table kTable = make_table<lanes_portable, unpacked_dots>();
   return kTable;
 }
 

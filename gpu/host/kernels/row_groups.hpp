@@ -16,6 +16,9 @@
 #define TANDEM_UNROLL _Pragma("GCC unroll 16")
 #endif
 
+/// For parts of an inner loop that pass vectors by reference: a call would put them into memory.
+#define TANDEM_INLINE __attribute__((always_inline))
+
 namespace tandem::gpu::host {
 namespace {
 

@@ -1,10 +1,11 @@
-#include "actors/drafter_ngram.hpp"
+#include "actors/drafter_text.hpp"
 
 #include <gtest/gtest.h>
 
 #include <caf/scheduler/test_coordinator.hpp>
 #include <memory>
 
+#include "actors/ngram_source.hpp"
 #include "core/ticket.hpp"
 
 namespace tandem {
@@ -31,12 +32,13 @@ scheduler_actor::behavior_type deaf_scheduler() {
   };
 }
 
-TEST(DrafterNgram, TheSchedulerHasTheDraftsEndBeforeTheTargetsStreamMayGoOn) {
+TEST(DrafterText, TheSchedulerHasTheDraftsEndBeforeTheTargetsStreamMayGoOn) {
   testing_config config;
   caf::actor_system system{config};
   auto& schedule = dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler());
   const scheduler_actor scheduler = system.spawn(deaf_scheduler);
-  const drafter_actor drafter = spawn_drafter_ngram(system, {1, 3}, scheduler);
+  const drafter_actor drafter = spawn_drafter_text(
+      system, draft_method::ngram, std::make_unique<ngram_source>(ngram_source::options{1, 3}), scheduler);
   while (schedule.has_job()) schedule.run_once();
 
   auto work = std::make_shared<draft_work>();

@@ -1,0 +1,59 @@
+#include "actors/text_source.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "config/limits.hpp"
+#include "core/assert.hpp"
+
+namespace tandem {
+
+void text_source::open(const slot_opening& opening) {
+  slot_state fresh;
+  fresh.opening = opening;
+  fresh.opening.known = nullptr;
+  fresh.opening.sampling = nullptr;
+  slots_.insert_or_assign(opening.slot, std::move(fresh));
+}
+
+text_source::slot_state& text_source::state_of(const proposal& wanted) {
+  slot_state& state = slots_[wanted.slot];
+  TANDEM_ASSERT(slots_.size() <= limits::kMaxSequencesInFlight);
+  // Openings and closings say whose slot it is; another incarnation in between is the same text.
+  if (state.text && wanted.first_position > 0) return state;
+  state.length = 0;
+  state.text = begin(state.opening);
+  return state;
+}
+
+draft_outcome::entry text_source::take(const proposal& wanted, ticket* drafts) {
+  slot_state& state = state_of(wanted);
+  draft_outcome::entry entry{wanted.slot, wanted.incarnation, state.length, 0};
+  if (wanted.first_position > state.length) return entry;  // there is a gap: drafts would be wrong
+  const auto skip = static_cast<std::size_t>(state.length - wanted.first_position);
+  if (skip < wanted.new_tokens.size()) {
+    const auto fresh = std::span(wanted.new_tokens).subspan(skip);
+    state.length += static_cast<std::int32_t>(fresh.size());
+    state.text->append(fresh, std::min(wanted.unlearned, static_cast<std::int32_t>(fresh.size())));
+  }
+  entry.known_rows = state.length;
+  if (wanted.k <= 0 || drafts == nullptr) return entry;
+  TANDEM_ASSERT(wanted.ticket_row >= 0 && wanted.k <= limits::kMaxDraftTokens);
+  // Drafts are not taken in, so the entry claims none: what is accepted of them comes with the next proposal.
+  ticket::row row = state.text->propose(wanted.k, wanted.most);
+  // Only an open ticket may be written: a stream may be reading a sealed one.
+  if (drafts->current() == ticket::state::open)
+    drafts->fill(static_cast<std::size_t>(wanted.ticket_row)) = std::move(row);
+  return entry;
+}
+
+draft_outcome text_source::draft(const draft_work& work) {
+  draft_outcome outcome{.step = work.step};
+  for (const slot_id slot : work.closed) slots_.erase(slot);
+  for (const slot_opening& opening : work.opened) open(opening);
+  outcome.entries.reserve(work.proposals.size());
+  for (const proposal& wanted : work.proposals) outcome.entries.push_back(take(wanted, work.drafts.get()));
+  return outcome;
+}
+
+}  // namespace tandem

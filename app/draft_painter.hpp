@@ -1,0 +1,37 @@
+#pragma once
+/// --show-drafts: an answer's text with what was drafted and accepted in green.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "actors/outlet.hpp"
+#include "text/tokenizer.hpp"
+
+namespace tandem::app {
+
+/// Whether standard output is a terminal and NO_COLOR is not set (no-color.org): else colours are left out.
+bool output_takes_colours();
+
+/// Of one choice, piece by piece. A character is green when all its bytes come from accepted drafts; a colour never
+/// splits one. Without the colours the text is what it was.
+class draft_painter {
+ public:
+  draft_painter(const text::tokenizer& tokenizer, bool skip_special)
+      : tokenizer_(tokenizer), skip_special_(skip_special) {}
+
+  /// `text` is the next visible text, `tokens` those that came with it; a part of their bytes may only show later.
+  std::string paint(std::string_view text, const std::vector<token_id>& tokens,
+                    const std::vector<std::uint8_t>& accepted);
+
+ private:
+  /// Takes the bytes behind one character of visible text: 1 when all of them were drafts.
+  bool take_character(std::string_view character);
+
+  const text::tokenizer& tokenizer_;
+  bool skip_special_;
+  std::string bytes_;                 // of tokens, not shown yet
+  std::vector<std::uint8_t> drafts_;  // per byte: 1 = of an accepted draft
+};
+
+}  // namespace tandem::app
