@@ -14,6 +14,7 @@
 #include "core/request.hpp"
 #include "core/result.hpp"
 #include "core/speculation/policy.hpp"
+#include "core/speculation/suffix_statistics.hpp"
 #include "core/step.hpp"
 #include "gpu/device.hpp"
 #include "text/chat_template.hpp"
@@ -41,7 +42,7 @@ struct runtime_options {
   std::int32_t prompt_lookup_max = 5;
   bool suffix_drafter = false;  ///< learns from every output, also of requests that do not ask for it
   std::int32_t suffix_longest_context = limits::kMaxSuffixContext;
-  double suffix_least_probability = 0.1;
+  double suffix_least_probability = kUsualLeastProbability;
   std::int32_t suffix_mebibytes = limits::kDefaultSuffixMebibytes;
   std::int32_t max_draft_tokens = 8;
   std::int32_t draft_vocabulary = 0;  ///< rows of the draft model; 0: no draft model, or as many as the target

@@ -8,6 +8,7 @@
 
 #include "config/limits.hpp"
 #include "core/request.hpp"
+#include "core/speculation/suffix_statistics.hpp"
 #include "core/step.hpp"
 
 namespace tandem::config {
@@ -27,7 +28,7 @@ struct speculation_options {
   std::int32_t prompt_lookup_max = 5;                  ///< tokens
   std::optional<bool> suffix;  ///< learn from outputs; absent: with method suffix, and with `auto` where adaptive
   std::int32_t suffix_longest_context = limits::kMaxSuffixContext;  ///< tokens
-  double suffix_least_probability = 0.1;                            ///< of a proposal as a whole, [0, 1]
+  double suffix_least_probability = kUsualLeastProbability;         ///< of a proposal as a whole, [0, 1]
   std::int32_t suffix_mebibytes = limits::kDefaultSuffixMebibytes;  ///< of statistics of outputs
   acceptance_rule rule = acceptance_rule::coupled;
   std::optional<std::int32_t> disable_by_batch_size;  ///< no drafts above this many sequences

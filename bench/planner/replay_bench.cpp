@@ -11,22 +11,6 @@ namespace {
 
 constexpr int kSeeds = 16;
 
-/// Steps of one row; then what each further row adds, measured on Qwen2.5-Coder-1.5B.
-synthetic::row_seconds through(std::vector<std::pair<double, double>> points) {
-  return [points = std::move(points)](double rows) {
-    for (std::size_t i = 1; i < points.size(); ++i) {
-      const auto [r0, s0] = points[i - 1];
-      const auto [r1, s1] = points[i];
-      if (rows <= r1 || i + 1 == points.size()) return s0 + (s1 - s0) * (rows - r0) / (r1 - r0);
-    }
-    return points.front().second;
-  };
-}
-
-speculation_settings adaptive() {
-  return {draft_method::ngram, limits::kMaxDraftTokens, std::nullopt, true, true};
-}
-
 struct column {
   std::string name;
   draft_method method;
@@ -43,7 +27,7 @@ void print(const char* name, const device& on) {
   for (const column& each : columns) std::printf("  %-5s", each.name.c_str());
   std::printf("  auto   foreknown\n");
   std::vector<std::unique_ptr<speculation_policy>> policies;  // each from a cold start, its device's noise another
-  for (int i = 0; i < kSeeds; ++i) policies.push_back(make_policy(adaptive()));
+  for (int i = 0; i < kSeeds; ++i) policies.push_back(make_policy(automatic()));
   std::vector<double> sums(columns.size() + 2, 0.0);
   for (const answer& each : answers()) {
     std::printf("%-8s", each.name.c_str());
@@ -74,17 +58,5 @@ void print(const char* name, const device& on) {
 }  // namespace tandem::recorded
 
 int main() {
-  using namespace tandem::recorded;
-  const auto avx512 = through({{1, 1}, {2, 1.0}, {4, 1.08}, {8, 1.7}, {16, 3.3}, {32, 6.5}});
-  const auto avx2 = through({{1, 1}, {2, 1.12}, {3, 1.38}, {4, 1.7}, {8, 3.4}, {16, 6.8}});
-  const auto wide = through({{1, 1}, {16, 1.15}, {32, 1.5}});
-  const auto small = [](const tandem::synthetic::row_seconds& target) {
-    return [target](double rows) { return 0.38 * target(rows); };
-  };
-  print("avx512", {avx512, nullptr, 0.05});
-  print("avx2", {avx2, nullptr, 0.05});
-  print("wide", {wide, nullptr, 0.05});
-  print("avx512+d", {avx512, small(avx512), 0.05});
-  print("avx2+d", {avx2, small(avx2), 0.05});
-  print("wide+d", {wide, small(wide), 0.05});
+  for (const auto& [name, on] : tandem::recorded::devices()) tandem::recorded::print(name.c_str(), on);
 }

