@@ -2,11 +2,15 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <functional>
+#include <iterator>
 
 #include "app/answer_json.hpp"
 #include "app/command.hpp"
 #include "app/generation_run.hpp"
+#include "app/hidden_dump.hpp"
 #include "app/interrupts.hpp"
 #include "app/progress_bar.hpp"
 #include "app/prompts_file.hpp"
@@ -26,7 +30,8 @@ struct generate_options {
   std::vector<std::string> prompts;
   std::string prompts_file;
   std::string output = "text";
-  nlohmann::json fields;  // sampling fields from flags
+  std::string dump_hidden;  // where files of hidden states begin; empty: none are written
+  nlohmann::json fields;    // sampling fields from flags
 };
 
 result<std::vector<prompt_entry>> read_prompts(const generate_options& options) {
@@ -114,8 +119,12 @@ void print_piece(const generation_event& event) {
   std::fflush(stdout);
 }
 
-/// Keeps a window of requests in flight until all are printed or Ctrl-C stopped it.
-void run_all(std::vector<prompt_entry>& entries, generation_run& run, std::size_t window, answer_printer& printer) {
+/// Called with the place of the prompt among all of them, in order.
+using answer_consumer = std::function<void(std::size_t place, const engine::collected_answer&)>;
+
+/// Keeps a window of requests in flight until all are answered or Ctrl-C stopped it.
+void run_all(std::vector<prompt_entry>& entries, generation_run& run, std::size_t window, const answer_printer& printer,
+             const answer_consumer& consume) {
   progress_bar bar(entries.size());
   const auto started = clock::now();
   std::size_t submitted = 0;
@@ -127,7 +136,7 @@ void run_all(std::vector<prompt_entry>& entries, generation_run& run, std::size_
       continue;
     }
     if (run.in_flight() == 0) break;  // cancelled before the rest was submitted
-    printer.print(entries[printed++].id, run.take_oldest());
+    consume(printed++, run.take_oldest());
     bar.show(printed, printer.completion_tokens(), std::chrono::duration<double>(clock::now() - started).count());
   }
 }
@@ -142,26 +151,59 @@ output_form form_of(const std::string& name) {
   return name == "jsonl" ? output_form::jsonl : output_form::text;
 }
 
+void log_line(const std::string& line) {
+  spdlog::info(line);
+}
+
+/// Answers and prints everything; the sequences stay in `dumped` when their hidden states are wanted.
+int answer_all(std::vector<prompt_entry>& entries, const generate_options& options, interrupts& watch,
+               std::vector<dumped_sequence>& dumped) {
+  auto engine = engine::start_engine(options.settings.engine, log_line);
+  if (!engine) return report(engine.error());
+
+  engine::client client(**engine);
+  const output_form form = form_of(options.output);
+  const bool stream = form == output_form::text && entries.size() == 1 && entries.front().request.n == 1;
+  generation_run run(client, stream ? print_piece : generation_run::piece_listener{});
+  watch.arm([&run] { run.cancel(); });
+  answer_printer printer(form, (*engine)->tokenizer(), stream);
+  const auto started = clock::now();
+  const bool keeps = !options.dump_hidden.empty();
+  run_all(entries, run, window_of(options.settings.engine), printer,
+          [&](std::size_t place, const engine::collected_answer& answer) {
+            printer.print(entries[place].id, answer);
+            if (keeps) std::ranges::move(sequences_of(place, answer), std::back_inserter(dumped));
+          });
+  watch.arm([] {});  // the run is over: nothing is left to cancel
+  printer.finish(std::chrono::duration<double>(clock::now() - started).count());
+  if (run.cancelled()) dumped.clear();  // whoever stopped it does not wait for more
+  return printer.failed() ? kExitFailed : kExitOk;
+}
+
+/// The engine is gone by now: the model is loaded again, for this alone.
+int dump_hidden(const generate_options& options, interrupts& watch, std::span<const dumped_sequence> sequences) {
+  auto reader = engine::hidden_state_reader::open(options.settings.engine, log_line);
+  if (!reader) return report(reader.error());
+  const std::string name = engine::served_name(options.settings.engine.model);
+  std::atomic<bool> stop = false;
+  watch.arm([&stop] { stop = true; });
+  const auto written = write_hidden_states(options.dump_hidden, name, sequences, *reader, stop);
+  watch.arm([] {});
+  if (stop) return kExitInterrupted;
+  return written ? kExitOk : report(written.error());
+}
+
 int generate(CLI::App& command, generate_options& options) {
   if (auto ready = prepare(command, options.settings); !ready) return report(ready.error());
   take_seed(command, options.settings.engine.seed, options.fields);
   auto entries = read_prompts(options);
   if (!entries) return report(entries.error());
   interrupts watch(kExitInterrupted);
-  auto engine = engine::start_engine(options.settings.engine, [](const std::string& line) { spdlog::info(line); });
-  if (!engine) return report(engine.error());
-
-  engine::client client(**engine);
-  const output_form form = form_of(options.output);
-  const bool stream = form == output_form::text && entries->size() == 1 && entries->front().request.n == 1;
-  generation_run run(client, stream ? print_piece : generation_run::piece_listener{});
-  watch.arm([&run] { run.cancel(); });
-  answer_printer printer(form, (*engine)->tokenizer(), stream);
-  const auto started = clock::now();
-  run_all(*entries, run, window_of(options.settings.engine), printer);
-  watch.arm([] {});  // the run is over: nothing is left to cancel
-  printer.finish(std::chrono::duration<double>(clock::now() - started).count());
-  return printer.failed() ? kExitFailed : kExitOk;
+  std::vector<dumped_sequence> dumped;
+  const int answered = answer_all(*entries, options, watch, dumped);
+  if (dumped.empty()) return answered;
+  const int written = dump_hidden(options, watch, dumped);
+  return answered == kExitOk ? written : answered;
 }
 
 }  // namespace
@@ -176,6 +218,10 @@ void add_generate(CLI::App& root, command_table& commands) {
   command->add_option("--output", options->output, "Form of the answers; default text")
       ->check(CLI::IsMember({"text", "json", "jsonl"}).description(""))
       ->type_name("text|json|jsonl");
+  command
+      ->add_option("--dump-hidden", options->dump_hidden,
+                   "Also write the tokens' hidden states, for training draft heads: PREFIX-00001.safetensors, …")
+      ->type_name("PREFIX");
   add_sampling_flags(*command, options->fields);
   config::add_engine_flags(*command, options->settings);
   config::add_common_flags(*command, options->settings);

@@ -81,7 +81,8 @@ inline constexpr std::size_t kMaxConfigValues = 1u << 16;       // of one file, 
 inline constexpr std::size_t kMaxUndeliveredEvents = 1u << 16;  // beyond it pieces of one choice are joined
 inline constexpr std::size_t kMaxPromptsFileBytes = 1u << 30;   // --prompts
 inline constexpr std::size_t kMaxPromptsPerFile = 1u << 20;
-inline constexpr std::size_t kMaxGenerateInFlight = 512;  // requests `generate` has submitted and not printed
+inline constexpr std::size_t kMaxGenerateInFlight = 512;        // requests `generate` has submitted and not printed
+inline constexpr std::uint64_t kHiddenShardBytes = 512u << 20;  // of one file of `generate --dump-hidden`, about
 inline constexpr std::size_t kMaxChatLineBytes = 1u << 20;
 inline constexpr std::int32_t kMaxBenchRepeats = 100'000;
 inline constexpr std::int32_t kDefaultPerplexityTokens = 10'000;  // default of `perplexity --max-tokens`
@@ -105,6 +106,7 @@ inline constexpr std::int32_t kAttentionPartition = 256;        // positions; fi
 inline constexpr std::int64_t kAttentionPartialFloats = 4 << 20;  // partial results of sequences cut over threads
 inline constexpr std::int32_t kPreciseBelowHidden = 768;          // narrower models: int8 activations in two terms
 inline constexpr std::int32_t kMaxLogitRows = 64;                 // rows of logits held at once; a run of drafts fits
+inline constexpr std::size_t kMaxFeatureLayers = 8;               // hidden states handed out of a row
 inline constexpr std::uint64_t kDefaultKvBytes = 4ull << 30;      // for target and draft together, at most
 inline constexpr std::uint64_t kKvPercentOfAvailable = 40;        // of the memory that is left after loading
 

@@ -52,6 +52,7 @@ struct step_rows {
   bool yields_token = false;            ///< the last of `tokens` is the last known one
   token_id following_token = kNoToken;  ///< the known token after the last of `tokens`, for prompt log-probabilities
   std::int32_t draft_rows = 0;          ///< k: rows reserved for drafts (only with yields_token)
+  bool wants_features = false;          ///< hidden states of `tokens` come back (a device made with feature layers)
   std::int32_t ticket_index = -1;       ///< into step_work::tickets
   std::int32_t ticket_row = -1;
 };
@@ -76,6 +77,9 @@ struct slot_outcome {
   std::int32_t accepted = 0;             ///< tokens.size() - 1 when something was yielded
   std::vector<token_logprobs> logprobs;  ///< one per token, when asked for
   std::vector<token_logprobs> prompt_logprobs;  ///< of the tokens at first_position+1 …, when asked for
+  /// When asked for, of every known row: the hidden states that enter the device's feature layers, in their order, then
+  /// the last one after the final norm. rows_done × (feature layers + 1) × hidden.
+  std::vector<float> features;
 };
 
 /// `step_finished`, posted by the device's own thread.

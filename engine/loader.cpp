@@ -8,7 +8,6 @@
 #include <fstream>
 
 #include "engine/model_store.hpp"
-#include "gpu/host/host_device.hpp"
 
 namespace tandem::engine {
 namespace fs = std::filesystem;
@@ -37,25 +36,6 @@ gpu::kv_dtype kv_dtype_of(config::kv_cache_dtype asked) {
       break;
   }
   return gpu::kv_dtype::automatic;
-}
-
-gpu::host_options device_options(const config::engine_options& options) {
-  gpu::host_options device;
-  device.threads = options.threads;
-  device.dtype = options.dtype == config::weight_dtype::bf16   ? gpu::compute_dtype::bf16
-                 : options.dtype == config::weight_dtype::fp32 ? gpu::compute_dtype::fp32
-                                                               : gpu::compute_dtype::automatic;
-  device.quantization = options.quantization == config::weight_quantization::int8 ? gpu::weight_quantization::int8
-                                                                                  : gpu::weight_quantization::none;
-  device.kv = kv_dtype_of(options.kv_dtype);
-  device.block_size = options.block_size;
-  device.num_kv_blocks = options.num_kv_blocks;
-  device.kv_bytes = options.kv_cache_memory_bytes;
-  device.max_num_seqs = options.max_num_seqs;
-  device.max_model_len = options.max_model_len;
-  device.max_num_batched_tokens = options.max_num_batched_tokens;
-  device.max_draft_tokens = most_draft_tokens(options.speculation);
-  return device;
 }
 
 /// What the options alone say, before anything is opened.
@@ -195,6 +175,25 @@ result<std::string> read_template_file(const std::string& file) {
 }
 
 }  // namespace
+
+gpu::host_options device_options(const config::engine_options& options) {
+  gpu::host_options device;
+  device.threads = options.threads;
+  device.dtype = options.dtype == config::weight_dtype::bf16   ? gpu::compute_dtype::bf16
+                 : options.dtype == config::weight_dtype::fp32 ? gpu::compute_dtype::fp32
+                                                               : gpu::compute_dtype::automatic;
+  device.quantization = options.quantization == config::weight_quantization::int8 ? gpu::weight_quantization::int8
+                                                                                  : gpu::weight_quantization::none;
+  device.kv = kv_dtype_of(options.kv_dtype);
+  device.block_size = options.block_size;
+  device.num_kv_blocks = options.num_kv_blocks;
+  device.kv_bytes = options.kv_cache_memory_bytes;
+  device.max_num_seqs = options.max_num_seqs;
+  device.max_model_len = options.max_model_len;
+  device.max_num_batched_tokens = options.max_num_batched_tokens;
+  device.max_draft_tokens = most_draft_tokens(options.speculation);
+  return device;
+}
 
 result<opened_model> open_with_tokenizer(const std::string& name) {
   const auto path = resolve_model(name);

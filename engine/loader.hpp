@@ -9,6 +9,7 @@
 #include "config/options.hpp"
 #include "core/result.hpp"
 #include "gpu/device.hpp"
+#include "gpu/host/host_device.hpp"
 #include "model/model.hpp"
 
 namespace tandem::engine {
@@ -32,6 +33,9 @@ result<loaded_parts> load_parts(const config::engine_options& options, const loa
 /// load_parts and the actors.
 result<std::unique_ptr<runtime>> start_engine(const config::engine_options& options, const load_log& log,
                                               std::shared_ptr<custom_drafts> drafts = nullptr);
+
+/// What a device is made for, from what the user asked for.
+gpu::host_options device_options(const config::engine_options& options);
 
 /// A model with its tokenizer and chat template, without weights in memory: for inspect and tokenize.
 struct opened_model {

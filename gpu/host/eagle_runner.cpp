@@ -43,7 +43,7 @@ eagle_runner::eagle_runner(packed_heads heads, kv_cache cache, model_executor& t
   row_features_ = untouched_floats(rows, hidden_size_);
   joined_ = untouched_floats(rows, widest_input(head_));
   logits_ = untouched_floats(target.max_logit_rows(), heads_.draft_vocabulary);
-  if (!head_.feature_layers.empty()) target.capture_before(head_.feature_layers);
+  first_captured_ = target.capture_before(head_.feature_layers);
 }
 
 std::uint64_t eagle_runner::block_bytes(const packed_heads& heads) {
@@ -102,7 +102,7 @@ void eagle_runner::concatenate_captured(std::span<const std::int32_t> rows) {
   activations& input = work_.input_of(head_.combine);
   work_.for_each_row(count, [&](std::int32_t row) {
     for (std::size_t i = 0; i < head_.feature_layers.size(); ++i)
-      std::copy_n(target_.captured(i, rows[static_cast<std::size_t>(row)]), part,
+      std::copy_n(target_.captured(first_captured_ + i, rows[static_cast<std::size_t>(row)]), part,
                   joined_.get() + at(row, width) + static_cast<std::int64_t>(i) * part);
     input.convert(work_.set(), joined_.get(), row, row + 1);
   });

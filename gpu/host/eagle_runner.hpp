@@ -69,6 +69,7 @@ class eagle_runner final : public draft_head {
   layer_executor layer_;
   draft_sampler sampler_;
   std::int32_t hidden_size_;
+  std::size_t first_captured_ = 0;  // of the layers it reads, in the target's captured states
   head_features features_;          // of the last committed row
   std::vector<progress> progress_;  // by slot
   float_buffer block_features_;     // blocks × hidden: of each block's last row

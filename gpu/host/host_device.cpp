@@ -167,7 +167,8 @@ result<void> make_executors(host_core& core, const settled_options& options, pac
 /// Runners for what the executors can do.
 void make_runners(host_core& core, const settled_options& options) {
   const std::int32_t slots = options.asked.max_num_seqs;
-  core.target_work = std::make_unique<target_runner>(*core.target, *core.team, slots, core.head.get());
+  core.target_work =
+      std::make_unique<target_runner>(*core.target, *core.team, slots, core.head.get(), options.asked.feature_layers);
   if (core.draft)
     core.draft_work =
         std::make_unique<draft_runner>(*core.draft, *core.team, slots, core.target->shape().vocabulary_size);

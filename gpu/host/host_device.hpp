@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/result.hpp"
 #include "gpu/device.hpp"
@@ -36,6 +37,8 @@ struct host_options {
   std::int32_t max_model_len = 0;   ///< positions; 0: the model's own
   std::int32_t max_num_batched_tokens = 512;
   std::int32_t max_draft_tokens = 8;
+  /// Whose input step_rows::wants_features hands out; 0 is the embedding, n the state after n layers of the target.
+  std::vector<std::int32_t> feature_layers;
   std::string isa;  ///< "" = the best found; "portable", "avx2", "avx512", "amx" to force (tests)
   std::function<void(double fraction)> on_progress;  ///< while weights are packed; may be empty
 };

@@ -22,13 +22,14 @@ model_executor::model_executor(packed_model model, kv_cache cache, compute_team&
   work_.input_of(model_.head);
 }
 
-void model_executor::capture_before(std::vector<std::int32_t> layers) {
-  captured_layers_ = std::move(layers);
-  captured_.clear();
-  for (const std::int32_t layer : captured_layers_) {
+std::size_t model_executor::capture_before(std::span<const std::int32_t> layers) {
+  const std::size_t first = captured_layers_.size();
+  for (const std::int32_t layer : layers) {
     TANDEM_ASSERT(layer >= 0 && layer <= static_cast<std::int32_t>(model_.layers.size()));
+    captured_layers_.push_back(layer);
     captured_.push_back(untouched_floats(options_.max_rows, model_.shape.hidden));
   }
+  return first;
 }
 
 void model_executor::forward(std::span<const sequence_rows> sequences) {

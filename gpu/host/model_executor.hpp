@@ -40,10 +40,10 @@ class model_executor {
   /// until the next call, free to be overwritten.
   std::span<float> logits(std::span<const std::int32_t> rows);
 
-  /// From the next forward on, keeps the hidden states that enter these layers; = the number of layers: that leave the
-  /// last. Before any forward.
-  void capture_before(std::vector<std::int32_t> layers);
-  /// Of a row of the last forward; `index` into the list above.
+  /// From the next forward on, keeps the hidden states that enter these layers too; = the number of layers: that leave
+  /// the last. Before any forward. The answer is the index of the first of them, for captured().
+  std::size_t capture_before(std::span<const std::int32_t> layers);
+  /// Of a row of the last forward.
   const float* captured(std::size_t index, std::int32_t row) const;
   /// The hidden state of a row of the last forward behind the final norm: what the head multiplies. Different rows may
   /// be asked for by different threads.

@@ -61,10 +61,27 @@ kv_format format_of(kv_dtype asked, compute_dtype compute) {
   return compute == compute_dtype::fp32 ? kv_format::fp32 : kv_format::bf16;
 }
 
+result<void> check_feature_layers(const host_options& options, const model::model& target) {
+  const auto layers = static_cast<std::int32_t>(target.describe().layers.size());
+  if (options.feature_layers.size() > limits::kMaxFeatureLayers)
+    return fail(error_code::invalid_argument,
+                "feature_layers has more than " + std::to_string(limits::kMaxFeatureLayers) + " layers; name fewer.",
+                "feature_layers");
+  for (const std::int32_t layer : options.feature_layers) {
+    if (layer >= 0 && layer <= layers) continue;
+    return fail(
+        error_code::invalid_argument,
+        "feature_layers names layer " + std::to_string(layer) + "; the model has 0 to " + std::to_string(layers) + ".",
+        "feature_layers");
+  }
+  return {};
+}
+
 }  // namespace
 
 result<settled_options> settle(const host_options& options, const model::model& target) {
   if (auto fits = check_bounds(options); !fits) return tl::unexpected(fits.error());
+  if (auto fit = check_feature_layers(options, target); !fit) return tl::unexpected(fit.error());
   if (options.quantization != weight_quantization::none && options.dtype != compute_dtype::automatic)
     return fail(error_code::invalid_argument,
                 "quantization int8 needs dtype auto: bf16 and fp32 keep weights in more than 8 bits.", "quantization");

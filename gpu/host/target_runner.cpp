@@ -8,11 +8,14 @@
 
 namespace tandem::gpu::host {
 
-target_runner::target_runner(model_executor& executor, compute_team& team, std::int32_t slots, draft_head* head)
+target_runner::target_runner(model_executor& executor, compute_team& team, std::int32_t slots, draft_head* head,
+                             std::span<const std::int32_t> features)
     : executor_(executor),
       team_(team),
       slots_(slots, executor.cache().shape().blocks),
       head_(head),
+      feature_layers_(features.size()),
+      first_feature_(executor.capture_before(features)),
       scratch_(static_cast<std::size_t>(team.threads())) {}
 
 step_outcome target_runner::run(const step_work& work) {
@@ -26,6 +29,7 @@ step_outcome target_runner::run(const step_work& work) {
     parts_.back().out = &outcome.slots[i];
   }
   run_forward();
+  hand_out_features();
   verify_all();
   score_prompts();
   tell_head();
@@ -79,6 +83,25 @@ void target_runner::run_forward() {
     part.out->rows_done = part.known();
   }
   executor_.forward(sequences);
+}
+
+void target_runner::hand_out_features() {
+  const auto hidden = static_cast<std::size_t>(executor_.shape().hidden);
+  const std::size_t width = (feature_layers_ + 1) * hidden;
+  for (const planned& part : parts_) {
+    if (!part.rows->wants_features) continue;
+    std::vector<float>& out = part.out->features;
+    out.resize(static_cast<std::size_t>(part.known()) * width);
+    team_.parallel_for(part.known(), 1, [&](std::int64_t begin, std::int64_t end, std::int32_t) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        float* to = out.data() + static_cast<std::size_t>(i) * width;
+        const std::int32_t row = part.first_row + static_cast<std::int32_t>(i);
+        for (std::size_t layer = 0; layer < feature_layers_; ++layer, to += hidden)
+          std::copy_n(executor_.captured(first_feature_ + layer, row), hidden, to);
+        executor_.final_hidden(row, to);
+      }
+    });
+  }
 }
 
 /// Sequences in batches whose logits fit at once.

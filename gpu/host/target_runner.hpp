@@ -17,7 +17,9 @@ namespace tandem::gpu::host {
 class target_runner {
  public:
   /// `head` (may be null) takes in every step.
-  target_runner(model_executor& executor, compute_team& team, std::int32_t slots, draft_head* head);
+  /// `features`: layers whose entering states are handed out to rows that want them.
+  target_runner(model_executor& executor, compute_team& team, std::int32_t slots, draft_head* head,
+                std::span<const std::int32_t> features);
 
   /// For a source that drafts with the target's own counts.
   slot_table& slots() { return slots_; }
@@ -49,6 +51,7 @@ class target_runner {
   planned plan(const step_rows& rows, const step_work& work);
   void take_drafts(planned& part, const step_work& work) const;
   void run_forward();
+  void hand_out_features();
   void verify_all();
   void verify_batch(std::span<planned> parts);
   void verify(planned& part, std::span<float> logits, std::int32_t thread);
@@ -61,6 +64,8 @@ class target_runner {
   compute_team& team_;
   slot_table slots_;
   draft_head* head_;
+  std::size_t feature_layers_;
+  std::size_t first_feature_;  // in the executor's captured states
   std::vector<planned> parts_;
   std::vector<std::vector<float>> scratch_;  // per thread: a row of logits to spoil when the raw one is needed later
 };

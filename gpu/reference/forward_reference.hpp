@@ -9,10 +9,13 @@
 
 namespace tandem::gpu::reference {
 
-/// Hidden states that enter each layer and, last, those that leave the last one: [layer][position][hidden]. No final
-/// norm.
-std::vector<std::vector<std::vector<double>>> hidden_reference(const model::description& model,
-                                                               std::span<const token_id> tokens);
+struct hidden_states {
+  /// [layer][position][hidden]: what enters each layer, and last what enters the final norm.
+  std::vector<std::vector<std::vector<double>>> entering;
+  std::vector<std::vector<double>> normalized;  ///< [position][hidden], after the final norm
+};
+/// Cost as below.
+hidden_states hidden_reference(const model::description& model, std::span<const token_id> tokens);
 
 /// Logits after each of `tokens`: [position][vocabulary]. Cost grows with the square of the length; for tiny models.
 std::vector<std::vector<double>> forward_reference(const model::description& model, std::span<const token_id> tokens);

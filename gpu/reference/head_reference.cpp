@@ -32,7 +32,7 @@ row joined(row left, const row& right) {
 /// The target's features of each of its rows.
 rows features_of(const model::head_description& head, const model::description& target,
                  std::span<const token_id> tokens) {
-  const auto hidden = hidden_reference(target, tokens);
+  const auto hidden = hidden_reference(target, tokens).entering;
   rows features;
   for (std::size_t position = 0; position < tokens.size(); ++position) {
     if (head.kind != model::head_kind::eagle3) {

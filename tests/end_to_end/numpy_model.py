@@ -47,15 +47,19 @@ class NumpyModel:
         up = hidden @ self.weights[f"{layer}.ffn_up.weight"].T
         return (gate / (1 + np.exp(-gate)) * up) @ self.weights[f"{layer}.ffn_down.weight"].T
 
-    def logprobs(self, ids):
-        """Of ids[1:], each given those before it."""
-        hidden = self.weights["token_embd.weight"][ids]
+    def hidden_states(self, ids):
+        """What enters each layer, what leaves the last one, and that after the final norm: [which][position][hidden]."""
+        states = [self.weights["token_embd.weight"][ids]]
         for index in range(self.layers):
             layer = f"blk.{index}"
-            hidden = hidden + self.attend(self.normalize(hidden, layer + ".attn_norm.weight"), layer)
-            hidden = hidden + self.feed_forward(self.normalize(hidden, layer + ".ffn_norm.weight"), layer)
+            hidden = states[-1] + self.attend(self.normalize(states[-1], layer + ".attn_norm.weight"), layer)
+            states.append(hidden + self.feed_forward(self.normalize(hidden, layer + ".ffn_norm.weight"), layer))
+        return np.stack([*states, self.normalize(states[-1], "output_norm.weight")])
+
+    def logprobs(self, ids):
+        """Of ids[1:], each given those before it."""
         head = self.weights.get("output.weight", self.weights["token_embd.weight"])
-        logits = self.normalize(hidden, "output_norm.weight") @ head.T
+        logits = self.hidden_states(ids)[-1] @ head.T
         logits -= logits.max(axis=-1, keepdims=True)
         logprobs = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
         return logprobs[np.arange(len(ids) - 1), ids[1:]]
