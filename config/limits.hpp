@@ -105,6 +105,7 @@ inline constexpr std::int64_t kMaxMatrixColumns = 1 << 18;      // inputs of one
 inline constexpr std::int32_t kAttentionPartition = 256;        // positions; fixed, never a function of the batch
 inline constexpr std::int64_t kAttentionPartialFloats = 4 << 20;  // partial results of sequences cut over threads
 inline constexpr std::int32_t kPreciseBelowHidden = 768;          // narrower models: int8 activations in two terms
+inline constexpr std::int32_t kMaxPutOffRows = 16;                // rows of a sequence that an EAGLE head takes in later
 inline constexpr std::int32_t kMaxLogitRows = 64;                 // rows of logits held at once; a run of drafts fits
 inline constexpr std::size_t kMaxFeatureLayers = 8;               // hidden states handed out of a row
 inline constexpr std::uint64_t kDefaultKvBytes = 4ull << 30;      // for target and draft together, at most

@@ -36,6 +36,9 @@ eagle_runner::eagle_runner(packed_heads heads, kv_cache cache, model_executor& t
       layer_(head_.shape, head_.rope, std::move(cache), work_, {target.limits().max_positions, 1}),
       sampler_(target.shape().vocabulary_size, heads_.target_ids, team.threads()),
       hidden_size_(head_.shape.hidden),
+      raw_width_(heads_.kind == model::head_kind::eagle3 ? static_cast<std::int32_t>(head_.combine.columns())
+                                                         : target.shape().hidden),
+      backlog_(slots, raw_width_),
       features_(slots, hidden_size_),
       progress_(static_cast<std::size_t>(slots)) {
   const std::int32_t rows = target.limits().max_rows;
@@ -53,15 +56,65 @@ std::uint64_t eagle_runner::block_bytes(const packed_heads& heads) {
 std::uint64_t eagle_runner::kept_bytes() const {
   const kv_shape& pages = layer_.cache().shape();
   const auto blocks = static_cast<std::uint64_t>(pages.blocks);
-  return features_.bytes() + blocks * (kv_cache::block_bytes(pages) + block_bytes(heads_));
+  return backlog_.bytes() + features_.bytes() + blocks * (kv_cache::block_bytes(pages) + block_bytes(heads_));
 }
 
 void eagle_runner::take_in(std::span<const committed_rows> rows) {
+  std::vector<taken_rows> before;
+  std::vector<taken_rows> now;
+  for (const committed_rows& each : rows) {
+    if (put_off(each)) continue;
+    collect(each.slot, each.slot_gen, each.table, before);
+    now.push_back({each.slot, each.slot_gen, each.first_position, each.tokens, each.table, nullptr, each.first_row});
+  }
+  take(before);
+  take(now);
+}
+
+/// False: they have to be taken in now.
+bool eagle_runner::put_off(const committed_rows& rows) {
+  const auto count = static_cast<std::int32_t>(rows.tokens.size());
+  const std::int32_t block_size = layer_.cache().shape().block_size;
+  const bool has_room = backlog_.has_room(rows.slot, rows.slot_gen, rows.first_position, count);
+  const bool fills_block = (rows.first_position + count) / block_size != rows.first_position / block_size;
+  if (fills_block || !has_room) return false;
+  for (std::int32_t i = 0; i < count; ++i)
+    copy_raw(rows.first_row + i, backlog_.add(rows.slot, rows.tokens[static_cast<std::size_t>(i)]));
+  return true;
+}
+
+void eagle_runner::copy_raw(std::int32_t forward_row, float* to) {
+  if (heads_.kind != model::head_kind::eagle3) return target_.final_hidden(forward_row, to);
+  const std::int32_t part = target_.shape().hidden;
+  for (std::size_t i = 0; i < head_.feature_layers.size(); ++i)
+    std::copy_n(target_.captured(first_captured_ + i, forward_row), part, to + static_cast<std::int64_t>(i) * part);
+}
+
+void eagle_runner::collect(slot_id slot, std::uint32_t slot_gen, std::span<const block_id> table,
+                           std::vector<taken_rows>& into) {
+  const head_backlog::waiting rows = backlog_.of(slot, slot_gen);
+  if (!rows.tokens.empty()) into.push_back({slot, slot_gen, rows.first_position, rows.tokens, table, rows.raw, 0});
+}
+
+/// In batches of whole sequences, as many rows at once as the arena takes.
+void eagle_runner::take(std::span<const taken_rows> all) {
+  while (!all.empty()) {
+    std::size_t taken = 0;
+    std::size_t rows = 0;
+    while (taken < all.size() && rows + all[taken].tokens.size() <= static_cast<std::size_t>(work_.max_rows()))
+      rows += all[taken++].tokens.size();
+    TANDEM_ASSERT(taken > 0);
+    take_batch(all.first(taken));
+    all = all.subspan(taken);
+  }
+}
+
+void eagle_runner::take_batch(std::span<const taken_rows> rows) {
   make_features(rows);
   std::vector<sequence_rows> sequences;
   std::vector<entry> entries;
   std::int32_t row = 0;
-  for (const committed_rows& each : rows) {
+  for (const taken_rows& each : rows) {
     const auto count = static_cast<std::int32_t>(each.tokens.size());
     const std::int32_t skipped = std::clamp(first_missing(each) - each.first_position, 0, count);
     for (std::int32_t i = skipped; i < count; ++i) {
@@ -74,43 +127,38 @@ void eagle_runner::take_in(std::span<const committed_rows> rows) {
   }
   if (layer_.place(sequences) > 0) project(entries);
   row = 0;
-  for (const committed_rows& each : rows) {
+  for (const taken_rows& each : rows) {
     keep_features(each, row_features_.get() + at(row, hidden_size_));
     row += static_cast<std::int32_t>(each.tokens.size());
   }
+  for (const taken_rows& each : rows) backlog_.clear(each.slot);  // its tokens were theirs
 }
 
-/// row_features_: of all committed rows, one sequence after the other.
-void eagle_runner::make_features(std::span<const committed_rows> rows) {
-  std::vector<std::int32_t> of_forward;
-  for (const committed_rows& each : rows)
-    for (std::size_t i = 0; i < each.tokens.size(); ++i)
-      of_forward.push_back(each.first_row + static_cast<std::int32_t>(i));
-  const auto count = static_cast<std::int32_t>(of_forward.size());
-  TANDEM_ASSERT(count <= work_.max_rows());
-  if (heads_.kind == model::head_kind::eagle3) return concatenate_captured(of_forward);
-  work_.for_each_row(count, [&](std::int32_t row) {
-    target_.final_hidden(of_forward[static_cast<std::size_t>(row)], row_features_.get() + at(row, hidden_size_));
-  });
-}
-
-void eagle_runner::concatenate_captured(std::span<const std::int32_t> rows) {
-  const auto count = static_cast<std::int32_t>(rows.size());
-  if (count == 0) return;
-  const auto width = static_cast<std::int32_t>(head_.combine.columns());
-  const std::int32_t part = target_.shape().hidden;
+/// row_features_: of all rows, one sequence after the other.
+void eagle_runner::make_features(std::span<const taken_rows> rows) {
+  std::vector<std::pair<const float*, std::int32_t>> sources;  // raw, or null and the row of the forward
+  for (const taken_rows& each : rows)
+    for (std::int32_t i = 0; i < static_cast<std::int32_t>(each.tokens.size()); ++i)
+      sources.push_back({each.raw == nullptr ? nullptr : each.raw + at(i, raw_width_), each.first_row + i});
+  const auto count = static_cast<std::int32_t>(sources.size());
+  const auto gather = [&](std::int32_t row, float* to) {
+    const auto& [raw, forward_row] = sources[static_cast<std::size_t>(row)];
+    raw != nullptr ? static_cast<void>(std::copy_n(raw, raw_width_, to)) : copy_raw(forward_row, to);
+  };
+  if (heads_.kind != model::head_kind::eagle3) {
+    work_.for_each_row(count, [&](std::int32_t row) { gather(row, row_features_.get() + at(row, hidden_size_)); });
+    return;
+  }
   activations& input = work_.input_of(head_.combine);
   work_.for_each_row(count, [&](std::int32_t row) {
-    for (std::size_t i = 0; i < head_.feature_layers.size(); ++i)
-      std::copy_n(target_.captured(first_captured_ + i, rows[static_cast<std::size_t>(row)]), part,
-                  joined_.get() + at(row, width) + static_cast<std::int64_t>(i) * part);
+    gather(row, joined_.get() + at(row, raw_width_));
     input.convert(work_.set(), joined_.get(), row, row + 1);
   });
   work_.multiply(head_.combine, count, row_features_.get());
 }
 
 /// Of the row before the first: kept by slot, or by block behind a prefix hit.
-const float* eagle_runner::feature_before(const committed_rows& rows) const {
+const float* eagle_runner::feature_before(const taken_rows& rows) const {
   if (rows.first_position == 0) return nullptr;
   const float* kept = features_.find(rows.slot, rows.slot_gen, rows.first_position - 1);
   if (kept != nullptr) return kept;
@@ -121,12 +169,12 @@ const float* eagle_runner::feature_before(const committed_rows& rows) const {
 }
 
 /// The entry of the last known token is there already when the head drafted behind it.
-std::int32_t eagle_runner::first_missing(const committed_rows& rows) const {
+std::int32_t eagle_runner::first_missing(const taken_rows& rows) const {
   const progress& done = progress_[static_cast<std::size_t>(rows.slot)];
   return done.slot_gen == rows.slot_gen ? done.end : rows.first_position;
 }
 
-void eagle_runner::keep_features(const committed_rows& rows, const float* features) {
+void eagle_runner::keep_features(const taken_rows& rows, const float* features) {
   const auto count = static_cast<std::int32_t>(rows.tokens.size());
   const std::int32_t block_size = layer_.cache().shape().block_size;
   for (std::int32_t i = 0; i < count; ++i) {
@@ -198,6 +246,9 @@ bool eagle_runner::can_go_on(const head_run& run) const {
 
 void eagle_runner::draft(std::span<head_run> runs, const std::function<bool()>& wanted) {
   TANDEM_ASSERT(static_cast<std::int32_t>(runs.size()) <= work_.max_rows());
+  std::vector<taken_rows> before;
+  for (const head_run& run : runs) collect(run.slot, run.state->slot_gen, run.table, before);
+  take(before);
   std::int32_t row = 0;
   for (head_run& run : runs) {
     const float* feature = features_.find(run.slot, run.state->slot_gen, run.known - 2);

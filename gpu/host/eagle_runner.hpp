@@ -4,6 +4,9 @@
 /// The entry at position p is made of the token at p and the feature of row p - 1, so it depends on tokens up to p only
 /// and a block of the prefix cache carries valid entries whatever follows it. The row before a block's first is in the
 /// block before: its feature is kept by block. Position 0 has no row before it and is never seen.
+///
+/// A few rows at a time are not worth reading the weights for: they wait until the head drafts behind them, a block
+/// fills up (others may find it then), or there are limits::kMaxPutOffRows.
 
 #include <cstdint>
 #include <span>
@@ -12,6 +15,7 @@
 #include "config/limits.hpp"
 #include "gpu/host/draft_head.hpp"
 #include "gpu/host/draft_sampler.hpp"
+#include "gpu/host/head_backlog.hpp"
 #include "gpu/host/head_features.hpp"
 #include "gpu/host/layer_executor.hpp"
 #include "gpu/host/model_executor.hpp"
@@ -41,17 +45,33 @@ class eagle_runner final : public draft_head {
     token_id token = kNoToken;
     const float* feature = nullptr;
   };
+  /// Committed rows of one sequence that are taken in now; `raw`: what the target left of them, raw_width_ floats each;
+  /// null: they are those of the target's last forward from first_row on.
+  struct taken_rows {
+    slot_id slot = kNoSlot;
+    std::uint32_t slot_gen = 0;
+    std::int32_t first_position = 0;
+    std::span<const token_id> tokens;
+    std::span<const block_id> table;
+    const float* raw = nullptr;
+    std::int32_t first_row = 0;
+  };
   /// Up to which position the entries of a slot's life are there.
   struct progress {
     std::uint32_t slot_gen = 0;
     std::int32_t end = 0;
   };
 
-  void make_features(std::span<const committed_rows> rows);
-  void concatenate_captured(std::span<const std::int32_t> rows);
-  const float* feature_before(const committed_rows& rows) const;
-  std::int32_t first_missing(const committed_rows& rows) const;
-  void keep_features(const committed_rows& rows, const float* features);
+  bool put_off(const committed_rows& rows);
+  void copy_raw(std::int32_t forward_row, float* to);
+  /// Adds the rows that wait for the slot, if there are any.
+  void collect(slot_id slot, std::uint32_t slot_gen, std::span<const block_id> table, std::vector<taken_rows>& into);
+  void take(std::span<const taken_rows> all);
+  void take_batch(std::span<const taken_rows> rows);
+  void make_features(std::span<const taken_rows> rows);
+  const float* feature_before(const taken_rows& rows) const;
+  std::int32_t first_missing(const taken_rows& rows) const;
+  void keep_features(const taken_rows& rows, const float* features);
   /// Puts the entries into the layer, whose rows are placed, and projects them.
   void project(std::span<const entry> entries);
   void combine_with_embedding(std::span<const entry> entries);
@@ -70,7 +90,9 @@ class eagle_runner final : public draft_head {
   draft_sampler sampler_;
   std::int32_t hidden_size_;
   std::size_t first_captured_ = 0;  // of the layers it reads, in the target's captured states
-  head_features features_;          // of the last committed row
+  std::int32_t raw_width_;          // of what the target leaves of a row
+  head_backlog backlog_;
+  head_features features_;          // of the last row that was taken in
   std::vector<progress> progress_;  // by slot
   float_buffer block_features_;     // blocks × hidden: of each block's last row
   float_buffer row_features_;       // rows × hidden: of a step's committed rows; while drafting, the head's own
