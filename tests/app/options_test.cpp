@@ -126,7 +126,6 @@ TEST(options, flags_of_later_versions_are_refused_with_a_reason) {
   EXPECT_TRUE(says(parse("M --tensor-parallel-size 2"), "only 1 is offered yet"));
   EXPECT_TRUE(says(parse("M --gpu-memory-utilization 0.5"), "--kv-cache-memory"));
   EXPECT_TRUE(says(parse("M --trace t"), "not offered yet"));
-  EXPECT_TRUE(says(parse("M --speculative-config {\"method\":\"custom\"}"), "not offered yet"));
   EXPECT_EQ(parse("M --tensor-parallel-size 1").problem, "");
 }
 
