@@ -1,7 +1,6 @@
 #pragma once
 /// Drafts from code that is not ours: a program's own source, asked on one thread that belongs to it.
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>

@@ -39,9 +39,11 @@ draft_outcome::entry text_source::take(const proposal& wanted, ticket* drafts) {
   entry.known_rows = state.length;
   if (wanted.k <= 0 || drafts == nullptr) return entry;
   TANDEM_ASSERT(wanted.ticket_row >= 0 && wanted.k <= limits::kMaxDraftTokens);
+  // Too late: a slow source is not asked for nothing. Only an open ticket may be written: a stream may read a sealed
+  // one.
+  if (drafts->current() != ticket::state::open) return entry;
   // Drafts are not taken in, so the entry claims none: what is accepted of them comes with the next proposal.
   ticket::row row = state.text->propose(wanted.k, wanted.most);
-  // Only an open ticket may be written: a stream may be reading a sealed one.
   if (drafts->current() == ticket::state::open)
     drafts->fill(static_cast<std::size_t>(wanted.ticket_row)) = std::move(row);
   return entry;

@@ -25,7 +25,7 @@ class draft_painter {
                     const std::vector<std::uint8_t>& accepted);
 
  private:
-  /// Takes the bytes behind one character of visible text: 1 when all of them were drafts.
+  /// Takes the bytes behind one character of visible text: true when all of them were drafts.
   bool take_character(std::string_view character);
 
   const text::tokenizer& tokenizer_;

@@ -131,7 +131,7 @@ result<void> read_speculative(const json& value, generation_request& request) {
   if (const auto found = value.find("method"); found != value.end() && !found->is_null()) {
     if (!found->is_string()) return wrong("speculative.method", "a string");
     const auto method = config::parse_method(found->get<std::string>());
-    if (!method) return wrong("speculative.method", "none, auto, ngram, suffix, draft_model, medusa or eagle");
+    if (!method) return wrong("speculative.method", "none, auto, ngram, suffix, draft_model, medusa, eagle or custom");
     speculation.method = *method;
   }
   if (const auto found = value.find("num_speculative_tokens"); found != value.end() && !found->is_null()) {

@@ -62,11 +62,11 @@ void add_model_flags(CLI::App& command, engine_options& engine) {
       {{"auto", weight_dtype::automatic}, {"bf16", weight_dtype::bf16}, {"fp32", weight_dtype::fp32}},
       "default auto: the file's own kinds, fast; bf16, fp32: weights dequantised")
       ->group(kModelGroup);
-  add_choice<weight_quantization>(command, "--quantization", engine.quantization,
-                                  {{"none", weight_quantization::none}, {"int8", weight_quantization::int8}},
-                                  "default none; int8: weights that the file keeps as f32, f16 or bf16 are rounded to "
-                                  "8 bits at load, one scale per "
-                                  "32, of the model, a draft model and heads; quantised ones stay as they are")
+  add_choice<weight_quantization>(
+      command, "--quantization", engine.quantization,
+      {{"none", weight_quantization::none}, {"int8", weight_quantization::int8}},
+      "default none; int8: weights that the file keeps as f32, f16 or bf16 are rounded to "
+      "8 bits at load, one scale per 32, of the model, a draft model and heads; quantised ones stay as they are")
       ->group(kModelGroup);
   add_number(command, "--threads", engine.threads, 1, static_cast<std::int32_t>(limits::kMaxComputeThreads),
              "Compute threads; default: the cores this process may use")

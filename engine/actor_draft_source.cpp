@@ -1,5 +1,6 @@
 #include "engine/actor_draft_source.hpp"
 
+#include <optional>
 #include <stdexcept>
 
 #include "config/limits.hpp"
@@ -7,13 +8,13 @@
 namespace tandem::engine {
 
 std::vector<std::int32_t> actor_draft_source::propose(const DraftQuestion& question) {
-  if (!self_) self_.emplace(system_);
+  // One for each question: replies that come too late end with its mailbox.
+  caf::scoped_actor self(system_);
   DraftRequest request{
       question.sequence, {question.tokens.begin(), question.tokens.end()}, question.prompt_length, question.k};
   std::vector<std::int32_t> drafts;
   std::optional<caf::error> failed;
-  (*self_)
-      ->request(drafts_, limits::kTicketExpiry, propose_atom::value, std::move(request))
+  self->request(drafts_, limits::kTicketExpiry, propose_atom::value, std::move(request))
       .receive([&](std::vector<std::int32_t>& answer) { drafts = std::move(answer); },
                [&](caf::error& problem) { failed = std::move(problem); });
   if (failed) throw std::runtime_error("the draft source's actor did not answer: " + system_.render(*failed));

@@ -3,7 +3,6 @@
 
 #include <caf/all.hpp>
 #include <memory>
-#include <optional>
 
 #include "tandem/actor.hpp"
 
@@ -21,7 +20,6 @@ class actor_draft_source final : public DraftSource {
  private:
   caf::actor_system& system_;
   DraftSourceActor drafts_;
-  std::optional<caf::scoped_actor> self_;  // of the call thread
 };
 
 }  // namespace tandem::engine

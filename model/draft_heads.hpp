@@ -49,7 +49,7 @@ struct eagle_head {
   const tensor* final_norm = nullptr;      ///< eagle3
   const tensor* embedding = nullptr;       ///< vocabulary × hidden; null: the target's
   const tensor* output = nullptr;          ///< draft vocabulary × hidden; null: the target's
-  /// eagle3: the target's layers before which its hidden state is taken, ascending; = its number of layers: behind all.
+  /// eagle3: the target's layers before which its hidden state is taken; = its number of layers: behind all.
   std::vector<std::int32_t> feature_layers;
 };
 

@@ -38,7 +38,7 @@ eagle_runner::eagle_runner(packed_heads heads, kv_cache cache, model_executor& t
       hidden_size_(head_.shape.hidden),
       raw_width_(heads_.kind == model::head_kind::eagle3 ? static_cast<std::int32_t>(head_.combine.columns())
                                                          : target.shape().hidden),
-      backlog_(slots, raw_width_),
+      backlog_(slots, raw_width_, target.limits().max_rows),
       features_(slots, hidden_size_),
       progress_(static_cast<std::size_t>(slots)) {
   const std::int32_t rows = target.limits().max_rows;

@@ -1,12 +1,14 @@
 #include "gpu/host/head_backlog.hpp"
 
-#include "config/limits.hpp"
+#include <algorithm>
+
 #include "core/assert.hpp"
 
 namespace tandem::gpu::host {
 
-head_backlog::head_backlog(std::int32_t slots, std::int32_t width)
+head_backlog::head_backlog(std::int32_t slots, std::int32_t width, std::int32_t most_rows)
     : width_(width),
+      most_rows_(std::min(most_rows, limits::kMaxPutOffRows)),
       slots_(static_cast<std::size_t>(slots)),
       raw_(untouched_floats(std::int64_t{slots} * limits::kMaxPutOffRows, width)) {}
 
@@ -16,7 +18,7 @@ bool head_backlog::has_room(slot_id slot, std::uint32_t slot_gen, std::int32_t f
   const bool goes_on = held.slot_gen == slot_gen && held.first_position <= first_position && first_position <= end;
   if (!goes_on) held = {slot_gen, first_position, {}};
   held.tokens.resize(static_cast<std::size_t>(first_position - held.first_position));
-  return first_position - held.first_position + count <= limits::kMaxPutOffRows;
+  return first_position - held.first_position + count <= most_rows_;
 }
 
 float* head_backlog::add(slot_id slot, token_id token) {

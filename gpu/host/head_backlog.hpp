@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "config/limits.hpp"
 #include "core/ids.hpp"
 #include "gpu/host/layer_executor.hpp"
 
@@ -19,9 +20,10 @@ class head_backlog {
     const float* raw = nullptr;
   };
 
-  head_backlog(std::int32_t slots, std::int32_t width);
+  /// `most_rows` of a slot, at most limits::kMaxPutOffRows: no more than can be taken in at once.
+  head_backlog(std::int32_t slots, std::int32_t width, std::int32_t most_rows = limits::kMaxPutOffRows);
 
-  /// Whether `count` rows from `first_position` on may wait too, at most limits::kMaxPutOffRows in all. Rows of an
+  /// Whether `count` rows from `first_position` on may wait too, at most `most_rows` in all. Rows of an
   /// earlier life, from that position on, or before a gap are forgotten.
   bool has_room(slot_id slot, std::uint32_t slot_gen, std::int32_t first_position, std::int32_t count);
   /// Where to put what the target left of the row behind those that wait.
@@ -40,6 +42,7 @@ class head_backlog {
   std::int64_t place(slot_id slot, std::size_t row) const;
 
   std::int32_t width_;
+  std::int32_t most_rows_;
   std::vector<rows> slots_;
   float_buffer raw_;  // slots × kMaxPutOffRows × width
 };

@@ -1,9 +1,28 @@
 #include "gpu/host/head_runner.hpp"
 
+#include <span>
+
 #include "core/assert.hpp"
 #include "gpu/host/draft_sampler.hpp"
 
 namespace tandem::gpu::host {
+namespace {
+
+/// Drafts are drawn with the target's own counts, which must not keep them, also when drafting fails.
+class drawn_drafts {
+ public:
+  explicit drawn_drafts(std::span<const head_run> runs) : runs_(runs) {}
+  drawn_drafts(const drawn_drafts&) = delete;
+  drawn_drafts& operator=(const drawn_drafts&) = delete;
+  ~drawn_drafts() {
+    for (const head_run& each : runs_) draft_sampler::forget(*each.state, *each.filled);
+  }
+
+ private:
+  std::span<const head_run> runs_;
+};
+
+}  // namespace
 
 head_runner::head_runner(draft_head& head, slot_table& target_slots, std::int32_t slots, std::int32_t blocks)
     : head_(head), target_slots_(target_slots), slots_(slots, blocks) {}
@@ -18,8 +37,12 @@ draft_outcome head_runner::run(const draft_work& work) {
     outcome.entries.push_back({wanted.slot, wanted.incarnation, known, 0});
     if (wanted.k > 0) add_run(wanted, work);
   }
-  if (!runs_.empty()) head_.draft(runs_, [&work] { return work.drafts->current() == ticket::state::open; });
-  for (const head_run& each : runs_) draft_sampler::forget(*each.state, *each.filled);
+  const auto wanted = [&work] { return work.drafts->current() == ticket::state::open; };
+  // Behind an expired ticket the target has gone on: its newer rows may lie in blocks that this item knows nothing of.
+  if (!runs_.empty() && wanted()) {
+    const drawn_drafts drawn(runs_);
+    head_.draft(runs_, wanted);
+  }
   if (work.drafts) work.drafts->seal();
   return outcome;
 }

@@ -235,6 +235,23 @@ TEST(draft_heads, a_slot_that_has_computed_nothing_gets_no_drafts) {
   EXPECT_EQ(sequence.output().size(), 1u);
 }
 
+TEST(draft_heads, rows_that_wait_fit_into_the_smallest_steps) {
+  const made_model made = rand_target();
+  const auto target = open_made(made);
+  device_lab plain(make_tiny(tiny_options(1), *target));
+  for (const named_heads& each : all_heads(made)) {
+    const auto heads = open_made_heads(each.made, *target);
+    gpu::host_options options = tiny_options(1);
+    options.max_num_batched_tokens = 4;
+    device_lab lab(make_tiny(options, *target, nullptr, heads.get()));
+    lab_sequence alone = sequence_of(10, 0, 40);
+    lab_sequence undrafted = alone;
+    plain.run(alone);
+    lab.run(undrafted, 4);
+    EXPECT_EQ(undrafted.output(), alone.output()) << each.name;
+  }
+}
+
 TEST(draft_heads, int8_weights_and_narrow_kinds_still_draft_well) {
   const auto target = open_made(make_cycle());
   for (const bool eagle : {true, false}) {

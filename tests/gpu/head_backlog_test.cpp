@@ -14,6 +14,12 @@ void add(head_backlog& backlog, token_id token) {
   for (std::int32_t i = 0; i < kWidth; ++i) raw[i] = static_cast<float>(10 * token + i);
 }
 
+TEST(head_backlog, holds_no_more_than_can_be_taken_in_at_once) {
+  head_backlog backlog(2, kWidth, 4);
+  EXPECT_TRUE(backlog.has_room(1, 7, 20, 4));
+  EXPECT_FALSE(backlog.has_room(1, 7, 20, 5));
+}
+
 TEST(head_backlog, keeps_rows_in_order_up_to_its_bound) {
   head_backlog backlog(2, kWidth);
   EXPECT_TRUE(backlog.of(1, 7).tokens.empty());
