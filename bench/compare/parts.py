@@ -277,7 +277,9 @@ def speculation_part(run):
             for mode, extra in {**modes, **(more if number == 0 and program.label == "tandem" else {})}.items():
                 for kind in CHATS:
                     if program.label == "tandem":
-                        chat(run, program, servers["tandem"], kind, mode, extra)
+                        # Past answers are not to be drawn on: each of these chats was answered before.
+                        alone = {"cache_salt": f"{number} {mode} {kind}"}
+                        chat(run, program, servers["tandem"], kind, mode, {**extra, **alone})
                     elif mode in servers:
                         chat(run, program, servers[mode], kind, mode, {})
 
