@@ -6,6 +6,8 @@
 #include <future>
 #include <numeric>
 
+#include "model/draft_heads.hpp"
+
 namespace tandem::engine {
 namespace {
 
@@ -23,10 +25,6 @@ slot_opening opening_of(std::span<const token_id> tokens, std::uint32_t generati
 
 }  // namespace
 
-std::vector<std::int32_t> usual_feature_layers(std::int32_t layers) {
-  return {std::min(2, layers), layers / 2, std::max(0, layers - 3)};
-}
-
 result<hidden_state_reader> hidden_state_reader::open(const config::engine_options& options, const load_log& log) {
   config::engine_options alone = options;
   alone.speculation = {};
@@ -35,7 +33,7 @@ result<hidden_state_reader> hidden_state_reader::open(const config::engine_optio
   if (!target) return tl::unexpected(target.error());
   const model::description& described = target->model->describe();
   hidden_state_reader reader;
-  reader.layers_ = usual_feature_layers(static_cast<std::int32_t>(described.layers.size()));
+  reader.layers_ = model::usual_feature_layers(static_cast<std::int32_t>(described.layers.size()));
   reader.hidden_size_ = described.hidden_size;
   reader.rows_per_step_ = alone.max_num_batched_tokens;
   gpu::host_options wanted = device_options(alone);

@@ -16,10 +16,6 @@
 
 namespace tandem::engine {
 
-/// The three layers whose input EAGLE-3 heads read, of a model of `layers` layers: 2, layers / 2 and layers − 3, as
-/// their authors chose, as far as the model has them. n means the state after n layers, before any norm.
-std::vector<std::int32_t> usual_feature_layers(std::int32_t layers);
-
 /// Owner of its device. Used by one thread.
 class hidden_state_reader {
  public:

@@ -71,6 +71,10 @@ class draft_heads {
   virtual std::uint64_t parameters() const = 0;
 };
 
+/// The three layers whose input EAGLE-3 heads read, of a model of `layers` layers: 2, layers / 2 and layers − 3, as
+/// their authors chose, as far as the model has them. n means the state after n layers, before any norm.
+std::vector<std::int32_t> usual_feature_layers(std::int32_t layers);
+
 /// Opens a Hugging Face folder (config.json and safetensors) with heads that were made for `target`. Untrusted input.
 /// Errors name file and field: corrupt, unsupported (pickled weights, another architecture), invalid_argument (heads of
 /// another model), not_found, io.

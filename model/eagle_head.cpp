@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "config/limits.hpp"
+#include "model/draft_heads.hpp"
 #include "model/head_files.hpp"
 #include "model/huggingface_config.hpp"
 
@@ -95,13 +97,14 @@ std::vector<std::int32_t> layer_numbers(text::json_field list, std::int32_t laye
 }
 
 /// Two conventions are about: the layers before which the states are taken (EAGLE's code, vLLM), or behind which they
-/// are (SGLang's configs). The first of the latter is always 1, which the former never uses.
+/// are (SGLang's configs). The latter ascend from 1; of the former only those of very small models begin so.
 std::vector<std::int32_t> read_feature_layers(head_files& files) {
   const std::int32_t layers = narrow(static_cast<std::int64_t>(files.target.layers.size()));
   const text::json_field setting = feature_setting(files.fields);
-  if (!setting) return {std::min(2, layers), layers / 2, std::max(0, layers - 3)};
+  if (!setting) return usual_feature_layers(layers);
   std::vector<std::int32_t> found = layer_numbers(setting, layers);
-  if (found.size() == kFeatures && found[0] == 1)
+  const bool ascend = std::adjacent_find(found.begin(), found.end(), std::greater_equal<>()) == found.end();
+  if (found.size() == kFeatures && found[0] == 1 && ascend)
     for (std::int32_t& id : found) ++id;
   const bool fits = found.size() == kFeatures && *std::min_element(found.begin(), found.end()) >= 0 &&
                     *std::max_element(found.begin(), found.end()) <= layers;
@@ -147,6 +150,10 @@ void read_third(head_files& files, head_description& head) {
 }
 
 }  // namespace
+
+std::vector<std::int32_t> usual_feature_layers(std::int32_t layers) {
+  return {std::min(2, layers), layers / 2, std::max(0, layers - 3)};
+}
 
 void read_eagle(head_files& files, head_description& head) {
   read_sizes(files, head);

@@ -79,7 +79,7 @@ std::optional<draft_option> adaptive_policy::option_of(const draft_question& ask
 }
 
 adaptive_policy::outlook adaptive_policy::outlook_of(const draft_question& asked, const step_question& question,
-                                                     std::int32_t decoding) const {
+                                                     std::int32_t decoding, double saved_per_token) const {
   outlook out;
   const bool too_many = settings_.disable_by_batch_size && decoding > *settings_.disable_by_batch_size;
   if (leaves_no_choice(asked.wanted) || too_many) {
@@ -90,7 +90,7 @@ adaptive_policy::outlook adaptive_policy::outlook_of(const draft_question& asked
     return out;
   }
   if (!asked.decoding) {
-    out.fixed = start_of(asked, question);
+    out.fixed = start_of(asked, question, saved_per_token);
     return out;
   }
   for (const draft_method method : kDraftSources) {
@@ -109,24 +109,31 @@ bool adaptive_policy::allows(const draft_question& asked, draft_method method) c
   return named ? *asked.wanted->method == method : settings_.any_method || settings_.method == method;
 }
 
+/// Seconds a token of an answer is expected to save with a draft model beside so many sequences.
+double adaptive_policy::model_saves_per_token(const step_question& question) const {
+  constexpr draft_method kModel = draft_method::draft_model;
+  if (!question.available[index_of(kModel)] || settings_.k <= 0 || !costs_.knows_steps()) return 0;
+  const acceptance_statistics& statistics = statistics_[index_of(kModel)];
+  draft_option option{.method = kModel, .most = settings_.k, .offers = statistics.offers(nullptr)};
+  option.accepted[kNoOpinion] = statistics.expect(nullptr, kNoOpinion);
+  const auto sequences = static_cast<double>(question.sequences.size());
+  const step_base base{.tokens = sequences, .rows = sequences, .most_rows = question.row_budget};
+  const std::vector<const draft_option*> all(question.sequences.size(), &option);
+  const double drafted_seconds = sequences / search_drafts(costs_, base, all).tokens_per_second();
+  return costs_.step_seconds(sequences) - drafted_seconds;
+}
+
 /// While a prompt is computed, whether a draft model takes it in as well: when what it is expected to save over the
 /// answer is more than that costs.
-draft_choice adaptive_policy::start_of(const draft_question& asked, const step_question& question) const {
+draft_choice adaptive_policy::start_of(const draft_question& asked, const step_question& question,
+                                       double saved_per_token) const {
   constexpr draft_method kModel = draft_method::draft_model;
   const std::int32_t most = std::min(most_for(asked), asked.tokens_left - 1);
   if (!question.available[index_of(kModel)] || !allows(asked, kModel) || most <= 0) return {};
   if (!costs_.knows_steps()) return {kModel, 0};
-  draft_option option{.method = kModel, .most = most, .offers = statistics_[index_of(kModel)].offers(nullptr)};
-  option.accepted[kNoOpinion] = statistics_[index_of(kModel)].expect(nullptr, kNoOpinion);
-  const auto sequences = static_cast<double>(question.sequences.size());
-  const step_base base{.tokens = sequences, .rows = sequences, .most_rows = question.row_budget};
-  const std::vector<const draft_option*> all(question.sequences.size(), &option);
-  const double drafted = search_drafts(costs_, base, all).tokens_per_second();
-  const double plain = sequences / costs_.step_seconds(sequences);
-  const std::int32_t hoped_for = std::min(asked.tokens_left, kHopedForTokens);
-  const double saved = hoped_for * (sequences / plain - sequences / drafted);
-  return saved > costs_.forward_seconds(kModel, asked.unseen[index_of(kModel)]) ? draft_choice{kModel, 0}
-                                                                                : draft_choice{};
+  const double saved = std::min(asked.tokens_left, kHopedForTokens) * saved_per_token;
+  const double price = costs_.forward_seconds(kModel, asked.unseen[index_of(kModel)]);
+  return saved > price ? draft_choice{kModel, 0} : draft_choice{};
 }
 
 step_base adaptive_policy::base_of(const step_question& question, const std::vector<outlook>& outlooks) const {
@@ -228,8 +235,10 @@ std::vector<draft_choice> adaptive_policy::choose(const step_question& question)
   const std::int32_t decoding = count_decoding(question);
   std::vector<outlook> outlooks;
   outlooks.reserve(choices.size());
+  const bool some_start = decoding < static_cast<std::int32_t>(choices.size());
+  const double saved_per_token = some_start ? model_saves_per_token(question) : 0;
   for (std::size_t i = 0; i < choices.size(); ++i) {
-    outlooks.push_back(outlook_of(question.sequences[i], question, decoding));
+    outlooks.push_back(outlook_of(question.sequences[i], question, decoding, saved_per_token));
     if (outlooks[i].fixed) choices[i] = *outlooks[i].fixed;
   }
   if (decoding == 0) return choices;

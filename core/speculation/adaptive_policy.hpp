@@ -33,8 +33,10 @@ class adaptive_policy final : public speculation_policy {
     drafts_found found;
   };
 
-  outlook outlook_of(const draft_question& asked, const step_question& question, std::int32_t decoding) const;
-  draft_choice start_of(const draft_question& asked, const step_question& question) const;
+  double model_saves_per_token(const step_question& question) const;
+  outlook outlook_of(const draft_question& asked, const step_question& question, std::int32_t decoding,
+                     double saved_per_token) const;
+  draft_choice start_of(const draft_question& asked, const step_question& question, double saved_per_token) const;
   std::int32_t most_for(const draft_question& asked) const;
   bool allows(const draft_question& asked, draft_method method) const;
   std::optional<draft_option> option_of(const draft_question& asked, draft_method method, std::int32_t most) const;

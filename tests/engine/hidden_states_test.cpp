@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "model/draft_heads.hpp"
 #include "tests/support/made_models.hpp"
 #include "tests/support/temporary_folder.hpp"
 
@@ -9,7 +10,7 @@ namespace tandem::test {
 namespace {
 
 using engine::hidden_state_reader;
-using engine::usual_feature_layers;
+using model::usual_feature_layers;
 
 TEST(hidden_states, are_of_the_layers_that_published_heads_read) {
   EXPECT_EQ(usual_feature_layers(32), (std::vector<std::int32_t>{2, 16, 29}));
