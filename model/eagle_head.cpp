@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 
 #include "config/limits.hpp"
 #include "model/draft_heads.hpp"
@@ -97,14 +96,14 @@ std::vector<std::int32_t> layer_numbers(text::json_field list, std::int32_t laye
 }
 
 /// Two conventions are about: the layers before which the states are taken (EAGLE's code, vLLM), or behind which they
-/// are (SGLang's configs). The latter ascend from 1; of the former only those of very small models begin so.
+/// are (SGLang's configs). The first of the latter is always 1; of the former only that of a one-layer model is, which
+/// is misread.
 std::vector<std::int32_t> read_feature_layers(head_files& files) {
   const std::int32_t layers = narrow(static_cast<std::int64_t>(files.target.layers.size()));
   const text::json_field setting = feature_setting(files.fields);
   if (!setting) return usual_feature_layers(layers);
   std::vector<std::int32_t> found = layer_numbers(setting, layers);
-  const bool ascend = std::adjacent_find(found.begin(), found.end(), std::greater_equal<>()) == found.end();
-  if (found.size() == kFeatures && found[0] == 1 && ascend)
+  if (found.size() == kFeatures && found[0] == 1)
     for (std::int32_t& id : found) ++id;
   const bool fits = found.size() == kFeatures && *std::min_element(found.begin(), found.end()) >= 0 &&
                     *std::max_element(found.begin(), found.end()) <= layers;
