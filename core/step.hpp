@@ -5,6 +5,7 @@
 /// (KV present). A step gives it rows at positions computed, computed+1, … ; the row of the last known token yields the
 /// next token. Draft rows follow it: draft i sits at position known+i, and its row yields the token after it.
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -43,6 +44,13 @@ struct table_delta {
   std::vector<block_id> blocks;
 };
 
+/// One sequence's row of a ticket.
+struct draft_offer {
+  std::int32_t ticket = -1;  ///< index into step_work::tickets; -1: there is no offer
+  std::int32_t row = -1;
+};
+inline constexpr std::size_t kDraftOffers = 2;  ///< of one sequence in a step
+
 /// One sequence's rows in a target step.
 struct step_rows {
   slot_id slot = kNoSlot;
@@ -53,8 +61,8 @@ struct step_rows {
   token_id following_token = kNoToken;  ///< the known token after the last of `tokens`, for prompt log-probabilities
   std::int32_t draft_rows = 0;          ///< k: rows reserved for drafts (only with yields_token)
   bool wants_features = false;          ///< hidden states of `tokens` come back (a device made with feature layers)
-  std::int32_t ticket_index = -1;       ///< into step_work::tickets
-  std::int32_t ticket_row = -1;
+  /// Drafts come from the first that is filled and not empty.
+  std::array<draft_offer, kDraftOffers> offers;
 };
 
 /// `run_step`: one forward of the target over many sequences.
@@ -74,6 +82,7 @@ struct slot_outcome {
   std::int32_t rows_done = 0;            ///< known rows whose KV is now present (drafts not counted)
   std::vector<token_id> tokens;          ///< accepted drafts, then the target's own; empty when nothing was yielded
   std::int32_t drafted = 0;              ///< drafts verified
+  std::int32_t offer = -1;               ///< of step_rows::offers, the one they came from; -1: none
   std::int32_t accepted = 0;             ///< tokens.size() - 1 when something was yielded
   std::vector<token_logprobs> logprobs;  ///< one per token, when asked for
   std::vector<token_logprobs> prompt_logprobs;  ///< of the tokens at first_position+1 …, when asked for
@@ -103,7 +112,16 @@ struct proposal {
   std::int32_t ticket_row = -1;
   /// Fewer than k where the source itself is not sure enough; rows it leaves empty cost the target nothing.
   drafts_by_evidence most = same_for_all(limits::kMaxDraftTokens);
+  /// When another source has filled that row of its ticket, nothing is done for the sequence, not even catching up.
+  std::shared_ptr<ticket> unless;
+  std::int32_t unless_row = -1;
 };
+
+/// Another source has drafts for the sequence. The ticket it waits for has left `open`.
+bool is_called_off(const proposal& wanted);
+
+/// The tickets that must have left `open` before a work item with these proposals begins.
+std::vector<std::shared_ptr<ticket>> awaited_by(const std::vector<proposal>& proposals);
 
 /// `propose`: what one draft source does for one step. The slot openings, closings and table deltas are the same facts
 /// the target gets; a source without device state ignores the tables.
@@ -125,7 +143,9 @@ struct draft_outcome {
   struct entry {
     slot_id slot = kNoSlot;
     std::uint32_t incarnation = 0;
-    std::int32_t known_rows = 0;  ///< known tokens the source has now taken in: first_position + new_tokens.size()
+    /// Known tokens the source has now taken in: first_position + new_tokens.size(), or just first_position when the
+    /// proposal was called off.
+    std::int32_t known_rows = 0;
     std::int32_t draft_rows = 0;  ///< drafts beyond them whose KV is present (k-1 after a full proposal)
   };
   std::vector<entry> entries;

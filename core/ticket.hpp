@@ -19,6 +19,7 @@
 
 #include "core/assert.hpp"
 #include "core/ids.hpp"
+#include "core/request.hpp"
 #include "core/speculation/evidence.hpp"
 
 namespace tandem {
@@ -34,6 +35,8 @@ class ticket {
     std::vector<std::vector<float>> q;
     evidence_class evidence = kNoOpinion;  ///< the source's own word on `tokens`
   };
+
+  static constexpr std::size_t kMostListeners = kDraftMethods;
 
   explicit ticket(std::size_t rows) : rows_(rows) {}
 
@@ -54,13 +57,14 @@ class ticket {
   bool cancel() { return leave_open(state::cancelled); }
 
   /// Calls `listener` once when the ticket leaves `open`, on the thread that moved it; at once when it has left
-  /// already. One listener: the stream that waits. It must not block or throw.
+  /// already. At most kMostListeners: the target's stream, and those of sources that draft only where this one does
+  /// not. It must not block or throw.
   void when_settled(std::function<void()> listener) {
     {
       std::lock_guard lock(mutex_);
       if (current() == state::open) {
-        TANDEM_ASSERT(!listener_);
-        listener_ = std::move(listener);
+        TANDEM_ASSERT(listeners_.size() < kMostListeners);
+        listeners_.push_back(std::move(listener));
         return;
       }
     }
@@ -80,14 +84,14 @@ class ticket {
  private:
   bool leave_open(state next) {
     state expected = state::open;
-    std::function<void()> listener;
+    std::vector<std::function<void()>> listeners;
     {
       std::lock_guard lock(mutex_);
       if (!state_.compare_exchange_strong(expected, next, std::memory_order_acq_rel)) return false;
-      listener = std::exchange(listener_, nullptr);
+      listeners = std::exchange(listeners_, {});
     }
     changed_.notify_all();
-    if (listener) listener();
+    for (const auto& listener : listeners) listener();
     return true;
   }
 
@@ -95,7 +99,7 @@ class ticket {
   std::atomic<state> state_{state::open};
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::function<void()> listener_;
+  std::vector<std::function<void()>> listeners_;
 };
 
 }  // namespace tandem

@@ -10,22 +10,6 @@
 #include "core/ticket.hpp"
 
 namespace tandem {
-namespace {
-
-/// One forward takes in what is new and gives the first drafts; each further one gives one draft to those that want it.
-drafts_seen forwards_of(draft_method method, const draft_work& work) {
-  drafts_seen forwards;
-  forwards.method = method;
-  for (const proposal& wish : work.proposals) {
-    forwards.first_rows += static_cast<std::int32_t>(wish.new_tokens.size());
-    const auto further = static_cast<std::size_t>(std::max(0, wish.k - 1));
-    if (forwards.sequences_at.size() < further) forwards.sequences_at.resize(further);
-    for (std::size_t j = 0; j < further; ++j) ++forwards.sequences_at[j];
-  }
-  return forwards;
-}
-
-}  // namespace
 
 bool scheduler::impl::source_ready(draft_method method) const {
   const source_state& source = sources[static_cast<std::size_t>(method)];
@@ -131,38 +115,52 @@ std::vector<draft_choice> scheduler::impl::draft_wishes(const std::vector<sequen
     question.available[static_cast<std::size_t>(method)] = source_ready(method);
   std::vector<draft_choice> choices = policy->choose(question);
   TANDEM_ASSERT(choices.size() == ready.size());
-  for (std::size_t i = 0; i < choices.size(); ++i) {
-    draft_choice& choice = choices[i];
-    const bool too_long =
-        kind_of(choice.method) == source_kind::model && ready[i]->length() > options.draft_context_limit;
-    if (choice.method == draft_method::none || !source_ready(choice.method) || too_long) choice = {};
-    const std::int32_t fits = asked[i].decoding ? asked[i].fits[static_cast<std::size_t>(choice.method)] : 0;
-    choice.k = std::min(choice.k, fits);
-  }
   return choices;
 }
 
+/// Of a choice what the source can do for the sequence now.
+planned_drafts scheduler::impl::drafts_from(draft_method method, std::int32_t k, const drafts_by_evidence& most,
+                                            const sequence& seq) const {
+  if (method == draft_method::none || !source_ready(method)) return {};
+  if (kind_of(method) == source_kind::model && seq.length() > options.draft_context_limit) return {};
+  return {.method = method,
+          .drafts = seq.decoding() ? std::min(k, drafts_that_fit(seq, method)) : 0,
+          .catch_up = 0,
+          .most = most};
+}
+
+planned_rows scheduler::impl::wish_of(sequence& seq, const draft_choice& choice) const {
+  planned_rows wish{.seq = &seq};
+  wish.sources[0] = drafts_from(choice.method, choice.k, choice.most, seq);
+  if (choice.fallback_k == 0) return wish;
+  TANDEM_ASSERT(computes(choice.fallback) && choice.fallback != choice.method);
+  const bool has_first = wish.sources[0].drafts > 0;
+  wish.sources[has_first ? 1 : 0] =
+      drafts_from(choice.fallback, choice.fallback_k, same_for_all(choice.fallback_k), seq);
+  return wish;
+}
+
 /// The source takes in what it has not seen; when that is more than its budget allows, it does not draft yet.
-void scheduler::impl::plan_catch_up(planned_rows& part, std::int32_t& draft_budget) {
+void scheduler::impl::plan_catch_up(planned_drafts& part, const planned_rows& of, std::int32_t& draft_budget) {
   if (part.method == draft_method::none) return;
-  sequence& seq = *part.seq;
+  sequence& seq = *of.seq;
   source_view& source = seq.source(part.method);
   if (kind_of(part.method) == source_kind::head) source.known = seq.length() - 1;
   const std::int32_t known = source.known;
   if (kind_of(part.method) != source_kind::model) {
     // Costs no rows; during prefill there is nothing to tell yet.
     part.catch_up = seq.length() - known;
-    if (part.drafts == 0) part.method = draft_method::none;
+    if (part.drafts == 0) part = {};
     return;
   }
   const std::int32_t covered = static_cast<std::int32_t>(seq.table.size()) * options.block_size;
-  const std::int32_t target = part.drafts > 0 ? seq.length() : seq.computed + part.rows;
+  const std::int32_t target = part.drafts > 0 ? seq.length() : seq.computed + of.rows;
   const std::int32_t wanted = std::max(0, std::min(target, covered) - known);
   part.catch_up = std::min(wanted, draft_budget);
   draft_budget -= part.catch_up;
   if (known + part.catch_up < seq.length()) part.drafts = 0;
   draft_budget = std::max(0, draft_budget - part.drafts);
-  if (part.catch_up == 0) part.method = draft_method::none;
+  if (part.catch_up == 0) part = {};
 }
 
 std::int32_t scheduler::impl::lease_target() const {
@@ -176,12 +174,12 @@ std::int32_t scheduler::impl::lease_target() const {
 /// Takes blocks for the granted rows; what the lease cannot hold is not computed in this step, drafts first.
 void scheduler::impl::fit_to_blocks(planned_rows& part) {
   sequence& seq = *part.seq;
-  const std::int32_t wanted = seq.computed + part.rows + part.drafts;
+  const std::int32_t wanted = seq.computed + part.rows + part.drafts();
   if (cover(seq, wanted)) return;
   lease.note_unmet(blocks_for(wanted) - static_cast<std::int32_t>(seq.table.size()));
   const std::int32_t covered = static_cast<std::int32_t>(seq.table.size()) * options.block_size;
   part.rows = std::min(part.rows, covered - seq.computed);
-  part.drafts = std::clamp(covered - seq.computed - part.rows, 0, part.drafts);
+  part.limit_drafts(std::max(0, covered - seq.computed - part.rows));
 }
 
 std::vector<planned_rows> scheduler::impl::plan_rows() {
@@ -191,18 +189,17 @@ std::vector<planned_rows> scheduler::impl::plan_rows() {
   const std::vector<draft_choice> choices = draft_wishes(ready);
   for (std::size_t i = 0; i < ready.size(); ++i) {
     sequence* seq = ready[i];
-    const draft_choice& choice = choices[i];
-    plan.push_back({.seq = seq, .method = choice.method, .drafts = choice.k, .most = choice.most});
-    wishes.push_back({seq->pending(), seq->decoding(), choice.k, seq->last_step});
+    plan.push_back(wish_of(*seq, choices[i]));
+    wishes.push_back({seq->pending(), seq->decoding(), plan.back().drafts(), seq->last_step});
   }
   const std::vector<row_grant> grants = divide_rows(wishes, {options.max_num_batched_tokens, options.chunked_prefill});
   std::int32_t draft_budget = options.max_num_batched_tokens;
   for (std::size_t i = 0; i < plan.size(); ++i) {
     plan[i].rows = grants[i].rows;
-    plan[i].drafts = grants[i].drafts;
+    plan[i].limit_drafts(grants[i].drafts);
     if (plan[i].rows == 0) continue;
     fit_to_blocks(plan[i]);
-    plan_catch_up(plan[i], draft_budget);
+    for (planned_drafts& part : plan[i].sources) plan_catch_up(part, plan[i], draft_budget);
   }
   std::erase_if(plan, [](const planned_rows& part) { return part.rows == 0; });
   return plan;
@@ -217,8 +214,7 @@ void scheduler::impl::launch(std::vector<planned_rows> plan, time_point now) {
   for (std::size_t i = 0; i < built.methods.size(); ++i) {
     source_state& source = sources[static_cast<std::size_t>(built.methods[i])];
     source.in_flight = last_step;
-    source.drafts = built.proposals[i]->drafts;
-    source.forwards = forwards_of(built.methods[i], *built.proposals[i]);
+    source.work = built.proposals[i];
     out.proposals.push_back({built.proposals[i]});
     out.methods.push_back(built.methods[i]);
   }

@@ -26,14 +26,28 @@ double seconds(time_point from, time_point to) {
   return std::chrono::duration<double>(to - from).count();
 }
 
-/// What the source itself thought of the drafts it gave for these rows.
-evidence_class evidence_of(const step_work& work, const step_rows& rows) {
-  if (rows.ticket_index < 0) return kNothingOffered;
-  const ticket& source = *work.tickets[static_cast<std::size_t>(rows.ticket_index)];
+/// What the source itself thought of what it offered.
+evidence_class evidence_of(const step_work& work, const draft_offer& offer, const planned_drafts& asked) {
+  if (offer.ticket < 0) return kNothingOffered;
+  const ticket& source = *work.tickets[static_cast<std::size_t>(offer.ticket)];
   if (source.current() != ticket::state::filled) return kNothingOffered;
-  const ticket::row& offered = source.drafts(static_cast<std::size_t>(rows.ticket_row));
-  const bool nothing = offered.evidence == kNoOpinion && offered.tokens.empty();
+  const ticket::row& offered = source.drafts(static_cast<std::size_t>(offer.row));
+  const bool was_free_to = asked.most[kNoOpinion] > 0;
+  const bool nothing = offered.evidence == kNoOpinion && offered.tokens.empty() && was_free_to;
   return nothing ? kNothingOffered : offered.evidence;
+}
+
+/// One forward takes in what is new and gives the first drafts; each further one gives one draft to those that want it.
+drafts_seen forwards_of(draft_method method, const draft_work& work, double seconds) {
+  drafts_seen forwards{.method = method, .first_rows = 0, .sequences_at = {}, .seconds = seconds};
+  for (const proposal& wish : work.proposals) {
+    if (is_called_off(wish)) continue;
+    forwards.first_rows += static_cast<std::int32_t>(wish.new_tokens.size());
+    const auto further = static_cast<std::size_t>(std::max(0, wish.k - 1));
+    if (forwards.sequences_at.size() < further) forwards.sequences_at.resize(further);
+    for (std::size_t j = 0; j < further; ++j) ++forwards.sequences_at[j];
+  }
+  return forwards;
 }
 
 step_seen step_seen_of(const step_work& work, const step_outcome& outcome, const std::vector<planned_rows>& plan) {
@@ -48,7 +62,7 @@ step_seen step_seen_of(const step_work& work, const step_outcome& outcome, const
     seen.prefill_rows += known - (part.yields_token ? 1 : 0);
     const std::int64_t rows = known + outcome.slots[i].drafted;
     seen.context += rows * (part.first_position + rows);
-    if (work.tickets.size() == 1 && plan[i].drafts > 0) seen.only_source = plan[i].method;
+    if (work.tickets.size() == 1 && plan[i].drafts() > 0) seen.only_source = plan[i].sources.front().method;
   }
   return seen;
 }
@@ -75,7 +89,7 @@ scheduler::impl::impl(scheduler_options opts, std::unique_ptr<speculation_policy
   for (slot_id slot = options.max_num_seqs; slot-- > 0;) free_slots.push_back(slot);
   slot_gens.assign(static_cast<std::size_t>(options.max_num_seqs), 0);
   for (const draft_method method : options.drafters) {
-    sources[static_cast<std::size_t>(method)] = {.exists = true, .alive = true, .in_flight = 0, .drafts = nullptr};
+    sources[static_cast<std::size_t>(method)] = {.exists = true, .alive = true, .in_flight = 0, .work = nullptr};
   }
 }
 
@@ -157,26 +171,35 @@ void scheduler::impl::matched(const prefix_matched& message) {
   run(*seq);
 }
 
-/// What came of the drafts that were asked for; `accepted` of them are committed.
-void scheduler::impl::settle_drafts(const planned_rows& part, const slot_outcome& slot, evidence_class evidence,
-                                    std::int32_t accepted) {
-  if (part.drafts == 0) {
+/// What came of the drafts that were asked for; `accepted` of them are committed. A second source was asked only where
+/// the first one had nothing.
+void scheduler::impl::settle_drafts(const step_work& work, std::size_t row, const planned_rows& part,
+                                    const slot_outcome& slot, std::int32_t accepted) {
+  if (part.drafts() == 0) {
     totals.undrafted += slot.tokens.empty() ? 0 : 1;
     return;
   }
-  totals.speculations.push_back({part.method, part.drafts, slot.drafted, accepted});
-  policy->observe(proposal_seen{part.method, &part.seq->acceptance, evidence, slot.drafted, slot.accepted});
-  if (slot.drafted == 0) return;
-  sequence_stats::drafting& stats = part.seq->stats.by_method[static_cast<std::size_t>(part.method)];
-  ++stats.runs;
-  stats.draft_tokens += slot.drafted;
-  stats.accepted_tokens += accepted;
-  for (std::int32_t j = 0; j < accepted; ++j) ++stats.accepted_at[static_cast<std::size_t>(j)];
+  const auto asked = static_cast<std::size_t>(slot.offer == 0 ? 1 : kDraftOffers);
+  for (std::size_t i = 0; i < asked; ++i) {
+    const planned_drafts& source = part.sources[i];
+    if (source.drafts == 0) continue;
+    const bool taken = slot.offer == static_cast<std::int32_t>(i);
+    const evidence_class evidence = evidence_of(work, work.rows[row].offers[i], source);
+    const std::int32_t drafted = taken ? slot.drafted : 0;
+    totals.speculations.push_back({source.method, source.drafts, drafted, taken ? accepted : 0});
+    policy->observe(proposal_seen{source.method, &part.seq->acceptance, evidence, drafted, taken ? slot.accepted : 0});
+    if (drafted == 0) continue;
+    sequence_stats::drafting& stats = part.seq->stats.by_method[index_of(source.method)];
+    ++stats.runs;
+    stats.draft_tokens += drafted;
+    stats.accepted_tokens += accepted;
+    for (std::int32_t j = 0; j < accepted; ++j) ++stats.accepted_at[static_cast<std::size_t>(j)];
+  }
 }
 
 /// What the step did for one sequence: commit, publish, and end it when that is what the tokens say.
-void scheduler::impl::settle_row(const planned_rows& part, const slot_outcome& slot, evidence_class evidence,
-                                 time_point now) {
+void scheduler::impl::settle_row(const step_work& work, std::size_t row, const planned_rows& part,
+                                 const slot_outcome& slot, time_point now) {
   sequence& seq = *part.seq;
   TANDEM_ASSERT(slot.slot == seq.slot && slot.slot_gen == seq.slot_gen);
   stamp_times(seq, launched, now, !slot.tokens.empty());
@@ -184,7 +207,7 @@ void scheduler::impl::settle_row(const planned_rows& part, const slot_outcome& s
   const std::int32_t accepted_before = seq.stats.accepted_tokens;
   auto entry = commit_outcome(seq, slot, options);
   totals.generated_tokens += static_cast<std::int32_t>(entry.tokens.size());
-  settle_drafts(part, slot, evidence, seq.stats.accepted_tokens - accepted_before);
+  settle_drafts(work, row, part, slot, seq.stats.accepted_tokens - accepted_before);
   publish(seq);
   const std::optional<finish_reason> ended = entry.end ? std::optional<finish_reason>(entry.end->reason) : std::nullopt;
   if (ended) entry.stats = seq.stats;
@@ -210,7 +233,7 @@ void scheduler::impl::finish_step(const step_finished& message, time_point now) 
     } else if (seq.end_wanted) {
       end_now(seq, *seq.end_wanted);
     } else {
-      settle_row(plan[i], outcome.slots[i], evidence_of(*work, work->rows[i]), now);
+      settle_row(*work, i, plan[i], outcome.slots[i], now);
     }
   }
   for (const step_rows& part : work->rows) {
@@ -226,10 +249,10 @@ void scheduler::impl::finish_drafts(const draft_finished& message) {
   const draft_outcome& outcome = *message.outcome;
   if (source.in_flight != outcome.step) return;
   source.in_flight = 0;
-  source.drafts = nullptr;
+  const std::shared_ptr<const draft_work> work = std::exchange(source.work, nullptr);
   if (outcome.ok && computes(message.method)) {
-    source.forwards.seconds = static_cast<double>(outcome.device_ns) * 1e-9;
-    policy->observe(source.forwards);
+    const drafts_seen seen = forwards_of(message.method, *work, static_cast<double>(outcome.device_ns) * 1e-9);
+    if (seen.first_rows > 0) policy->observe(seen);
   }
   std::unordered_map<slot_id, const draft_outcome::entry*> by_slot;
   if (outcome.ok) {
@@ -256,11 +279,11 @@ void scheduler::impl::change_drafter(const drafter_changed& message) {
   source_state& source = sources[static_cast<std::size_t>(message.method)];
   if (!source.exists) return;
   source.alive = message.alive;
-  if (source.drafts) source.drafts->cancel();
+  if (source.work) source.work->drafts->cancel();
   // A drafter's stream ends with it, before anybody hears of its death: nothing of it is still running, also when no
   // drafter follows. A source without device state took its knowledge with it.
   const step_id lost = std::exchange(source.in_flight, 0);
-  source.drafts = nullptr;
+  source.work = nullptr;
   closed.sources[static_cast<std::size_t>(message.method)].clear();
   for (const auto& [rank, seq] : running) {
     source_view& view = seq->source(message.method);

@@ -24,8 +24,9 @@ struct scheduler::impl {
   void cancel(request_id request);
   void matched(const prefix_matched& message);
   void finish_step(const step_finished& message, time_point now);
-  void settle_row(const planned_rows& part, const slot_outcome& slot, evidence_class evidence, time_point now);
-  void settle_drafts(const planned_rows& part, const slot_outcome& slot, evidence_class evidence,
+  void settle_row(const step_work& work, std::size_t row, const planned_rows& part, const slot_outcome& slot,
+                  time_point now);
+  void settle_drafts(const step_work& work, std::size_t row, const planned_rows& part, const slot_outcome& slot,
                      std::int32_t accepted);
   void finish_drafts(const draft_finished& message);
   void change_drafter(const drafter_changed& message);
@@ -59,7 +60,10 @@ struct scheduler::impl {
   std::vector<draft_choice> draft_wishes(const std::vector<sequence*>& ready);
   draft_question question_of(sequence& seq) const;
   std::int32_t drafts_that_fit(const sequence& seq, draft_method method) const;
-  void plan_catch_up(planned_rows& part, std::int32_t& draft_budget);
+  planned_drafts drafts_from(draft_method method, std::int32_t k, const drafts_by_evidence& most,
+                             const sequence& seq) const;
+  planned_rows wish_of(sequence& seq, const draft_choice& choice) const;
+  void plan_catch_up(planned_drafts& part, const planned_rows& of, std::int32_t& draft_budget);
   void resolve_drafts(sequence& seq);
   std::int32_t lease_target() const;
 
@@ -81,9 +85,8 @@ struct scheduler::impl {
   struct source_state {
     bool exists = false;
     bool alive = false;
-    step_id in_flight = 0;           // its work item under way
-    std::shared_ptr<ticket> drafts;  // of that item
-    drafts_seen forwards;            // of that item, but for its seconds
+    step_id in_flight = 0;                   // its work item under way
+    std::shared_ptr<const draft_work> work;  // that item
   };
   std::array<source_state, kDraftMethods> sources;
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/assert.hpp"
+#include "core/speculation/source_kind.hpp"
 #include "core/ticket.hpp"
 
 namespace tandem {
@@ -52,67 +53,100 @@ step_rows rows_of(const planned_rows& part) {
   const bool reaches_end = part.rows == seq.pending();
   rows.yields_token = reaches_end && seq.max_tokens > 0;
   if (!reaches_end) rows.following_token = seq.known[static_cast<std::size_t>(seq.computed + part.rows)];
-  rows.draft_rows = part.drafts;
+  rows.draft_rows = part.drafts();
   return rows;
 }
 
 /// A draft model with fewer rows than the target is told another id for those it lacks: it drafts on, only less well.
-void make_readable(std::vector<token_id>& tokens, const planned_rows& part, const scheduler_options& options) {
-  if (part.method != draft_method::draft_model || options.draft_vocabulary == 0) return;
+void make_readable(std::vector<token_id>& tokens, draft_method method, const scheduler_options& options) {
+  if (method != draft_method::draft_model || options.draft_vocabulary == 0) return;
   constexpr token_id kStandIn = 0;
   std::replace_if(
       tokens.begin(), tokens.end(), [&](token_id token) { return token >= options.draft_vocabulary; }, kStandIn);
 }
 
-proposal proposal_of(const planned_rows& part, const source_view& source, const scheduler_options& options) {
-  const sequence& seq = *part.seq;
+proposal proposal_of(const sequence& seq, const planned_drafts& part, const source_view& source,
+                     const scheduler_options& options) {
   TANDEM_ASSERT(part.drafts == 0 || source.known + part.catch_up == seq.length());
   proposal wish;
   wish.slot = seq.slot;
   wish.incarnation = seq.incarnation;
   wish.first_position = source.known;
   wish.new_tokens = slice(seq.known, source.known, part.catch_up);
-  make_readable(wish.new_tokens, part, options);
+  make_readable(wish.new_tokens, part.method, options);
   wish.unlearned = std::max(0, source.known + part.catch_up - std::max(seq.length_at_start, source.told));
   wish.k = part.drafts;
   wish.most = part.most;
   return wish;
 }
 
-/// The work item of one source, and the ticket rows of those that draft.
-std::shared_ptr<const draft_work> build_source(step_id step, draft_method method, const std::vector<planned_rows>& plan,
-                                               const scheduler_options& options, closed_slots& closed,
-                                               step_work& target) {
-  auto work = std::make_shared<draft_work>();
-  work->step = step;
-  work->closed = std::exchange(closed.sources[static_cast<std::size_t>(method)], {});
-  std::int32_t ticket_rows = 0;
-  const auto ticket_index = static_cast<std::int32_t>(target.tickets.size());
-  for (std::size_t i = 0; i < plan.size(); ++i) {
-    if (plan[i].method != method) continue;
-    sequence& seq = *plan[i].seq;
-    source_view& source = seq.source(method);
-    tell_stream(*work, seq, options, source.opened, source.table_sent);
-    proposal wish = proposal_of(plan[i], source, options);
-    source.told = std::max(source.told, source.known + plan[i].catch_up);
+/// The second source waits for what the first one has.
+void wait_for_first(proposal& wish, const step_rows& rows, const step_work& target) {
+  const draft_offer& first = rows.offers.front();
+  if (first.ticket < 0 || wish.k == 0) return;
+  wish.unless = target.tickets[static_cast<std::size_t>(first.ticket)];
+  wish.unless_row = first.row;
+}
+
+/// Writes the work item of one source, and the ticket rows of those that draft. Owner: build_step.
+class source_work {
+ public:
+  source_work(draft_method method, step_work& target, const scheduler_options& options)
+      : method_(method), target_(target), options_(options), index_(static_cast<std::int32_t>(target.tickets.size())) {
+    work_->step = target.step;
+  }
+
+  void add(const planned_rows& rows, step_rows& told) {
+    const bool is_second = rows.sources.front().method != method_;
+    const planned_drafts& part = rows.sources[is_second ? 1 : 0];
+    sequence& seq = *rows.seq;
+    source_view& source = seq.source(method_);
+    tell_stream(*work_, seq, options_, source.opened, source.table_sent);
+    proposal wish = proposal_of(seq, part, source, options_);
+    source.told = std::max(source.told, source.known + part.catch_up);
+    if (is_second) wait_for_first(wish, told, target_);
     if (wish.k > 0) {
-      wish.ticket_row = ticket_rows++;
-      target.rows[i].ticket_index = ticket_index;
-      target.rows[i].ticket_row = wish.ticket_row;
+      wish.ticket_row = ticket_rows_++;
+      told.offers[is_second ? 1 : 0] = {index_, wish.ticket_row};
     }
-    source.in_flight = step;
+    source.in_flight = target_.step;
     source.ticket_row = wish.ticket_row;
-    work->proposals.push_back(std::move(wish));
+    work_->proposals.push_back(std::move(wish));
   }
-  work->drafts = std::make_shared<ticket>(static_cast<std::size_t>(ticket_rows));
-  for (const planned_rows& part : plan) {
-    if (part.method == method) part.seq->source(method).drafts = work->drafts;
+
+  std::shared_ptr<const draft_work> finish(std::vector<slot_id> closed, const std::vector<planned_rows>& plan) {
+    work_->closed = std::move(closed);
+    work_->drafts = std::make_shared<ticket>(static_cast<std::size_t>(ticket_rows_));
+    for (const planned_rows& part : plan) {
+      if (part.part_of(method_) != nullptr) part.seq->source(method_).drafts = work_->drafts;
+    }
+    if (ticket_rows_ > 0) target_.tickets.push_back(work_->drafts);
+    return work_;
   }
-  if (ticket_rows > 0) target.tickets.push_back(work->drafts);
-  return work;
+
+ private:
+  std::shared_ptr<draft_work> work_ = std::make_shared<draft_work>();
+  draft_method method_;
+  step_work& target_;
+  const scheduler_options& options_;
+  std::int32_t index_;  // of its ticket
+  std::int32_t ticket_rows_ = 0;
+};
+
+/// Sources that cost no forwards come first: others wait for their tickets.
+std::vector<draft_method> in_order(std::vector<draft_method> drafters) {
+  std::stable_partition(drafters.begin(), drafters.end(), [](draft_method method) { return !computes(method); });
+  return drafters;
 }
 
 }  // namespace
+
+const planned_drafts* planned_rows::part_of(draft_method method) const {
+  for (const planned_drafts& part : sources) {
+    if (part.method == method && method != draft_method::none) return &part;
+  }
+  return nullptr;
+}
 
 built_step build_step(step_id step, const std::vector<planned_rows>& plan, const scheduler_options& options,
                       closed_slots& closed) {
@@ -124,10 +158,16 @@ built_step build_step(step_id step, const std::vector<planned_rows>& plan, const
     work->rows.push_back(rows_of(part));
   }
   built_step built;
-  for (const draft_method method : options.drafters) {
-    const bool takes_part = std::any_of(plan.begin(), plan.end(), [&](const auto& p) { return p.method == method; });
+  for (const draft_method method : in_order(options.drafters)) {
+    source_work source(method, *work, options);
+    bool takes_part = false;
+    for (std::size_t i = 0; i < plan.size(); ++i) {
+      if (plan[i].part_of(method) == nullptr) continue;
+      source.add(plan[i], work->rows[i]);
+      takes_part = true;
+    }
     if (!takes_part) continue;
-    built.proposals.push_back(build_source(step, method, plan, options, closed, *work));
+    built.proposals.push_back(source.finish(std::exchange(closed.sources[index_of(method)], {}), plan));
     built.methods.push_back(method);
   }
   built.work = std::move(work);

@@ -1,6 +1,7 @@
 #pragma once
 /// Turns granted rows into the work items of one step: what the target's stream and each draft source must be told.
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -12,14 +13,27 @@
 
 namespace tandem {
 
+/// What one source does for a sequence in a step.
+struct planned_drafts {
+  draft_method method = draft_method::none;  ///< also when it only catches up
+  std::int32_t drafts = 0;                   ///< k
+  std::int32_t catch_up = 0;                 ///< known tokens the source takes in
+  drafts_by_evidence most{};                 ///< within k
+};
+
 /// One sequence's part of the step being built.
 struct planned_rows {
   sequence* seq = nullptr;
   std::int32_t rows = 0;
-  draft_method method = draft_method::none;  ///< source that takes part, also when it only catches up
-  std::int32_t drafts = 0;                   ///< k
-  std::int32_t catch_up = 0;                 ///< known tokens the source takes in
-  drafts_by_evidence most{};                 ///< within k
+  /// The first one's drafts are taken if it has any; the second, which computes, is asked only where it has none.
+  std::array<planned_drafts, kDraftOffers> sources;
+
+  /// Rows reserved for drafts.
+  std::int32_t drafts() const { return std::max(sources[0].drafts, sources[1].drafts); }
+  void limit_drafts(std::int32_t most) {
+    for (planned_drafts& part : sources) part.drafts = std::min(part.drafts, most);
+  }
+  const planned_drafts* part_of(draft_method method) const;
 };
 
 /// Slots whose life ended since a stream was last told; by stream: the target's, then each draft source's.

@@ -18,6 +18,22 @@ std::int32_t patience_for(draft_method method, const sequence_record& record) {
   return kLookAfterSteps << std::min(record.failures, kMostFailures);
 }
 
+/// What is usual for the sequence, with so many drafts of that source tried beside it where both have room.
+draft_choice trying(const draft_choice& usual, draft_method method, std::int32_t drafts) {
+  draft_choice probe{method, drafts, same_for_all(drafts)};
+  if (!computes(method)) {
+    const bool behind = computes(usual.method);
+    probe.fallback = behind ? usual.method : usual.fallback;
+    probe.fallback_k = behind ? usual.k : usual.fallback_k;
+    return probe;
+  }
+  if (usual.k == 0 || computes(usual.method)) return probe;
+  probe = usual;
+  probe.fallback = method;
+  probe.fallback_k = drafts;
+  return probe;
+}
+
 }  // namespace
 
 /// What plain decoding costs must be known, or nothing can be said about drafts.
@@ -54,21 +70,21 @@ void adaptive_policy::probe(const step_question& question, const step_base& base
     if (asked.acceptance == nullptr) continue;
     for (const draft_method method : kDraftSources) {
       const auto& option = outlooks[i].options[index_of(method)];
-      if (!option || choices[i].method == method) continue;
+      if (!option || choices[i].asks(method)) continue;
       const sequence_record& record = asked.acceptance->by_method[index_of(method)];
       const std::int32_t idle = record.steps_unasked - patience_for(method, record);
       if (idle <= longest) continue;
       const std::int32_t usual = computes(method) ? kProbeModelDrafts : kProbeMatchDrafts;
       const std::int32_t drafts = std::min(usual, option->most);
       // A lookup costs next to nothing more than plain decoding, which is what must not be fallen behind.
-      const bool gives_up = choices[i].k > 0 && computes(method);
+      const bool gives_up = choices[i].k > 0 && computes(method) && computes(choices[i].method);
       const double forgone = gives_up ? plan.found.gain[i] / plan.found.tokens_per_second() : 0;
       const double seconds = forgone + probe_seconds(asked, base, *option, drafts);
       if (seconds > savings_seconds_) continue;
       longest = idle;
       chosen = i;
       price = seconds;
-      probe = {method, drafts, same_for_all(drafts)};
+      probe = trying(choices[i], method, drafts);
     }
   }
   if (chosen == choices.size()) return;
@@ -82,7 +98,7 @@ void adaptive_policy::note_who_was_asked(const step_question& question, const st
     if (!asked.decoding || asked.acceptance == nullptr) continue;
     for (const draft_method method : kDraftSources) {
       std::int32_t& unasked = asked.acceptance->by_method[index_of(method)].steps_unasked;
-      unasked = choices[i].method == method && choices[i].k > 0 ? 0 : std::min(unasked + 1, 1 << 20);
+      unasked = choices[i].asks(method) ? 0 : std::min(unasked + 1, 1 << 20);
     }
   }
 }

@@ -13,6 +13,7 @@ constexpr double kLeastAdvantage = 1.015;     // over plain decoding, before dra
 constexpr double kBenefitOfDoubt = 1;         // plain decoding gets that much of what the costs may be wrong by
 constexpr std::int32_t kSteadyUnseen = 4;     // tokens; a source that lacks more has to catch up first
 constexpr std::int32_t kHopedForTokens = 64;  // a sequence is expected to go on for that long, or as long as it has
+constexpr double kLeastReturn = 1.6;          // of a prompt's catch-up: neither saving nor price was measured on it
 constexpr double kMostStepsOfUse = 256;       // over which a catch-up is spread at most
 
 bool leaves_no_choice(const speculation_params* wanted) {
@@ -22,22 +23,30 @@ bool leaves_no_choice(const speculation_params* wanted) {
 /// In tokens.
 struct draft_prices {
   double row = 0;
-  double forward = 0;  ///< one sequence's share of a forward of the draft model
+  double forward = 0;  ///< one sequence's share of a forward of the source that computes
 };
 
 /// Tokens gained less their price, with as many drafts as are worth it.
 double worth_of(const draft_option& option, const draft_prices& prices, double tokens_per_second) {
-  const bool pays_forwards = computes(option.method);
-  const double each = prices.row + (pays_forwards ? prices.forward : 0);
-  double worth = pays_forwards ? -tokens_per_second * option.once_seconds : 0;
-  for (std::size_t evidence = 1; evidence < kEvidenceClasses; ++evidence) {
-    for (std::int32_t place = 0; place < option.most; ++place) {
-      const double gain = option.accepted[evidence][static_cast<std::size_t>(place)] - each;
-      if (gain <= 0) break;
-      worth += option.offers[evidence] * gain;
-    }
+  double worth = option.computing() != draft_method::none ? -tokens_per_second * option.once_seconds : 0;
+  for (evidence_class evidence = 0; evidence < kEvidenceClasses; ++evidence) {
+    const double price = prices.row + (computes(option.source_of(evidence)) ? prices.forward : 0);
+    worth += option.offers[evidence] * worth_of_class(option, evidence, price);
   }
   return worth;
+}
+
+/// What a step's plan says for one sequence: what its source offers is cut by evidence, and so is the fallback's.
+draft_choice choice_of(const draft_option& way, const std::array<std::int8_t, kEvidenceClasses>& drafts) {
+  draft_choice choice;
+  choice.most = drafts;
+  choice.most[kNothingOffered] = 0;
+  choice.k = *std::max_element(choice.most.begin(), choice.most.end());
+  choice.fallback_k = drafts[kNothingOffered];
+  choice.method = choice.k > 0 ? way.method : draft_method::none;
+  choice.fallback = choice.fallback_k > 0 ? way.fallback : draft_method::none;
+  if (choice.k > 0 || choice.fallback_k == 0) return choice;
+  return {way.fallback, choice.fallback_k, same_for_all(choice.fallback_k)};
 }
 
 std::int32_t count_decoding(const step_question& question) {
@@ -109,31 +118,43 @@ bool adaptive_policy::allows(const draft_question& asked, draft_method method) c
   return named ? *asked.wanted->method == method : settings_.any_method || settings_.method == method;
 }
 
-/// Seconds a token of an answer is expected to save with a draft model beside so many sequences.
+/// A sequence of which nothing is known, as `question` has it: what each available source may do for it.
+adaptive_policy::outlook adaptive_policy::unknown_sequence(const step_question& question) const {
+  draft_question asked;
+  asked.decoding = true;
+  asked.tokens_left = kHopedForTokens;
+  asked.fits.fill(settings_.k);
+  outlook out;
+  for (const draft_method method : kDraftSources) {
+    if (!question.available[index_of(method)] || !allows(asked, method)) continue;
+    out.options[index_of(method)] = option_of(asked, method, settings_.k);
+  }
+  return out;
+}
+
+/// Seconds a token of an answer is expected to save when there is also a draft model, beside so many sequences.
 double adaptive_policy::model_saves_per_token(const step_question& question) const {
   constexpr draft_method kModel = draft_method::draft_model;
   if (!question.available[index_of(kModel)] || settings_.k <= 0 || !costs_.knows_steps()) return 0;
-  const acceptance_statistics& statistics = statistics_[index_of(kModel)];
-  draft_option option{.method = kModel, .most = settings_.k, .offers = statistics.offers(nullptr)};
-  option.accepted[kNoOpinion] = statistics.expect(nullptr, kNoOpinion);
   const auto sequences = static_cast<double>(question.sequences.size());
   const step_base base{.tokens = sequences, .rows = sequences, .most_rows = question.row_budget};
-  const std::vector<const draft_option*> all(question.sequences.size(), &option);
-  const double drafted_seconds = sequences / search_drafts(costs_, base, all).tokens_per_second();
-  return costs_.step_seconds(sequences) - drafted_seconds;
+  std::vector<outlook> with(question.sequences.size(), unknown_sequence(question));
+  std::vector<outlook> without = with;
+  for (outlook& each : without) each.options[index_of(kModel)].reset();
+  const double most = sequences / best_plan(base, without).found.tokens_per_second();
+  return most - sequences / best_plan(base, with).found.tokens_per_second();
 }
 
 /// While a prompt is computed, whether a draft model takes it in as well: when what it is expected to save over the
-/// answer is more than that costs.
+/// answer is clearly more than that costs. Before anything was measured it does not.
 draft_choice adaptive_policy::start_of(const draft_question& asked, const step_question& question,
                                        double saved_per_token) const {
   constexpr draft_method kModel = draft_method::draft_model;
   const std::int32_t most = std::min(most_for(asked), asked.tokens_left - 1);
   if (!question.available[index_of(kModel)] || !allows(asked, kModel) || most <= 0) return {};
-  if (!costs_.knows_steps()) return {kModel, 0};
   const double saved = std::min(asked.tokens_left, kHopedForTokens) * saved_per_token;
   const double price = costs_.forward_seconds(kModel, asked.unseen[index_of(kModel)]);
-  return saved > price ? draft_choice{kModel, 0} : draft_choice{};
+  return saved > kLeastReturn * price ? draft_choice{kModel, 0} : draft_choice{};
 }
 
 step_base adaptive_policy::base_of(const step_question& question, const std::vector<outlook>& outlooks) const {
@@ -156,53 +177,66 @@ step_base adaptive_policy::base_of(const step_question& question, const std::vec
   return base;
 }
 
-adaptive_policy::step_plan adaptive_policy::plan_with(const step_base& base, const std::vector<outlook>& outlooks,
-                                                      std::vector<draft_method> methods) const {
-  std::vector<const draft_option*> options(outlooks.size(), nullptr);
-  for (std::size_t i = 0; i < outlooks.size(); ++i) {
-    const auto& option = outlooks[i].options[index_of(methods[i])];
-    if (option) options[i] = &*option;
-  }
-  return {std::move(methods), search_drafts(costs_, base, options)};
+adaptive_policy::step_plan adaptive_policy::plan_with(const step_base& base,
+                                                      std::vector<const draft_option*> ways) const {
+  drafts_found found = search_drafts(costs_, base, ways);
+  return {std::move(ways), std::move(found)};
 }
 
-/// The source that is worth most to each sequence, a row and a forward at their average prices; none where none is. Of
-/// the sources that compute only one takes part in a step.
-std::vector<draft_method> adaptive_policy::best_alone(const step_base& base, const std::vector<outlook>& outlooks,
-                                                      double tokens_per_second, draft_method computing) const {
+/// To each sequence what is worth most to it, a row and a forward at their average prices: one source, or one that
+/// costs no forwards with `computing` behind it; nothing where nothing is. Of the sources that compute only one takes
+/// part in a step.
+adaptive_policy::step_plan adaptive_policy::each_its_own(const step_base& base, std::vector<outlook>& outlooks,
+                                                         double tokens_per_second, draft_method computing) const {
   const auto sequences = static_cast<double>(outlooks.size());
   const double rows =
       (costs_.step_seconds(base.rows + 2 * sequences) - costs_.step_seconds(base.rows)) / (2 * sequences);
   draft_prices prices;
   prices.row = tokens_per_second * std::max(rows, base.least_row_seconds);
   prices.forward = tokens_per_second * costs_.forward_seconds(computing, sequences) / sequences;
-  std::vector<draft_method> methods(outlooks.size(), draft_method::none);
+  std::vector<const draft_option*> ways(outlooks.size(), nullptr);
   for (std::size_t i = 0; i < outlooks.size(); ++i) {
+    outlook& of = outlooks[i];
+    const auto& behind = of.options[index_of(computing)];
     double best = 0;
-    for (const draft_method method : kDraftSources) {
-      if (computes(method) && method != computing) continue;
-      const auto& option = outlooks[i].options[index_of(method)];
-      const double worth = option ? worth_of(*option, prices, tokens_per_second) : 0;
-      if (worth <= best) continue;
+    const auto compare = [&](const std::optional<draft_option>& way) {
+      const double worth = way ? worth_of(*way, prices, tokens_per_second) : 0;
+      if (worth <= best) return;
       best = worth;
-      methods[i] = method;
+      ways[i] = &*way;
+    };
+    for (const draft_method method : kDraftSources) {
+      if (!computes(method) || method == computing) compare(of.options[index_of(method)]);
+    }
+    for (const draft_method method : kDraftSources) {
+      const auto& first = of.options[index_of(method)];
+      if (computes(method) || !first || !behind) continue;
+      const draft_option both = cascade_of(*first, *behind, prices.row, prices.forward);
+      if (worth_of(both, prices, tokens_per_second) <= best) continue;
+      of.cascade = both;
+      compare(of.cascade);
     }
   }
-  return methods;
+  return plan_with(base, std::move(ways));
 }
 
-/// All sequences with one source, for every source, or each with its own best: whichever gives most.
-adaptive_policy::step_plan adaptive_policy::best_plan(const step_base& base,
-                                                      const std::vector<outlook>& outlooks) const {
+/// All sequences with one source, for every source, or each with what suits it best: whichever gives most.
+adaptive_policy::step_plan adaptive_policy::best_plan(const step_base& base, std::vector<outlook>& outlooks) const {
   std::optional<step_plan> best;
   bool several = false;
   draft_method computing = draft_method::none;  // the best of those that compute
   double computing_speed = 0;
   for (const draft_method method : kDraftSources) {
-    const bool offered = std::any_of(outlooks.begin(), outlooks.end(),
-                                     [&](const outlook& o) { return o.options[index_of(method)].has_value(); });
+    std::vector<const draft_option*> ways(outlooks.size(), nullptr);
+    bool offered = false;
+    for (std::size_t i = 0; i < outlooks.size(); ++i) {
+      const auto& option = outlooks[i].options[index_of(method)];
+      if (!option) continue;
+      ways[i] = &*option;
+      offered = true;
+    }
     if (!offered) continue;
-    step_plan plan = plan_with(base, outlooks, std::vector<draft_method>(outlooks.size(), method));
+    step_plan plan = plan_with(base, std::move(ways));
     several = best.has_value();
     if (computes(method) && plan.found.tokens_per_second() > computing_speed) {
       computing = method;
@@ -210,9 +244,9 @@ adaptive_policy::step_plan adaptive_policy::best_plan(const step_base& base,
     }
     if (!best || plan.found.tokens_per_second() > best->found.tokens_per_second()) best = std::move(plan);
   }
-  if (!best) return plan_with(base, outlooks, std::vector<draft_method>(outlooks.size(), draft_method::none));
-  if (!several || outlooks.size() == 1) return std::move(*best);
-  step_plan mixed = plan_with(base, outlooks, best_alone(base, outlooks, best->found.tokens_per_second(), computing));
+  if (!best) return plan_with(base, std::vector<const draft_option*>(outlooks.size(), nullptr));
+  if (!several) return std::move(*best);
+  step_plan mixed = each_its_own(base, outlooks, best->found.tokens_per_second(), computing);
   return mixed.found.tokens_per_second() > best->found.tokens_per_second() ? std::move(mixed) : std::move(*best);
 }
 
@@ -246,10 +280,7 @@ std::vector<draft_choice> adaptive_policy::choose(const step_question& question)
   const step_plan plan = best_plan(base, outlooks);
   if (pays(base, plan) && !wants_plain_step(base, plan)) {
     for (std::size_t i = 0; i < choices.size(); ++i) {
-      if (outlooks[i].fixed) continue;
-      const auto& most = plan.found.drafts[i];
-      const std::int32_t k = *std::max_element(most.begin(), most.end());
-      if (k > 0) choices[i] = {plan.methods[i], k, most};
+      if (!outlooks[i].fixed && plan.ways[i] != nullptr) choices[i] = choice_of(*plan.ways[i], plan.found.drafts[i]);
     }
   }
   probe(question, base, outlooks, plan, choices);

@@ -27,12 +27,14 @@ class adaptive_policy final : public speculation_policy {
   struct outlook {
     std::optional<draft_choice> fixed;  ///< the request leaves no choice
     per_method<std::optional<draft_option>> options;
+    std::optional<draft_option> cascade;  ///< the best of two of them
   };
   struct step_plan {
-    std::vector<draft_method> methods;
+    std::vector<const draft_option*> ways;  ///< by sequence, of its outlook; null: it does not draft
     drafts_found found;
   };
 
+  outlook unknown_sequence(const step_question& question) const;
   double model_saves_per_token(const step_question& question) const;
   outlook outlook_of(const draft_question& asked, const step_question& question, std::int32_t decoding,
                      double saved_per_token) const;
@@ -41,11 +43,10 @@ class adaptive_policy final : public speculation_policy {
   bool allows(const draft_question& asked, draft_method method) const;
   std::optional<draft_option> option_of(const draft_question& asked, draft_method method, std::int32_t most) const;
   step_base base_of(const step_question& question, const std::vector<outlook>& outlooks) const;
-  step_plan best_plan(const step_base& base, const std::vector<outlook>& outlooks) const;
-  step_plan plan_with(const step_base& base, const std::vector<outlook>& outlooks,
-                      std::vector<draft_method> methods) const;
-  std::vector<draft_method> best_alone(const step_base& base, const std::vector<outlook>& outlooks,
-                                       double tokens_per_second, draft_method computing) const;
+  step_plan best_plan(const step_base& base, std::vector<outlook>& outlooks) const;
+  step_plan plan_with(const step_base& base, std::vector<const draft_option*> ways) const;
+  step_plan each_its_own(const step_base& base, std::vector<outlook>& outlooks, double tokens_per_second,
+                         draft_method computing) const;
   bool pays(const step_base& base, const step_plan& plan);
   bool wants_plain_step(const step_base& base, const step_plan& plan);
   void probe(const step_question& question, const step_base& base, const std::vector<outlook>& outlooks,

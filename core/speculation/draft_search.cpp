@@ -1,6 +1,7 @@
 #include "core/speculation/draft_search.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/assert.hpp"
 #include "core/speculation/shared_depth.hpp"
@@ -19,7 +20,7 @@ constexpr std::int32_t kRowsWithoutGain = 16;  // looked ahead: a staircase in T
 struct next_draft {
   double gain = 0;  // probability of being accepted
   std::size_t sequence = 0;
-  std::size_t evidence = 0;
+  evidence_class evidence = kNothingOffered;
   std::int32_t place = 0;
 };
 
@@ -27,11 +28,21 @@ struct next_draft {
 draft_method computing_source(const std::vector<const draft_option*>& options) {
   draft_method found = draft_method::none;
   for (const draft_option* option : options) {
-    if (option == nullptr || !computes(option->method)) continue;
-    TANDEM_ASSERT(found == draft_method::none || found == option->method);
-    found = option->method;
+    if (option == nullptr || option->computing() == draft_method::none) continue;
+    TANDEM_ASSERT(found == draft_method::none || found == option->computing());
+    found = option->computing();
   }
   return found;
+}
+
+/// How often the source that computes is expected to be needed at all; at most once.
+double share_that_computes(const std::vector<const draft_option*>& options) {
+  double share = 0;
+  for (const draft_option* option : options) {
+    if (option != nullptr && option->computing() != draft_method::none)
+      share += option->offers[option->computing_class()];
+  }
+  return std::min(1.0, share);
 }
 
 /// Less urgent: a smaller gain; ties go to the earlier place, then the older sequence, so that the order is one.
@@ -45,9 +56,13 @@ bool later(const next_draft& a, const next_draft& b) {
 class search {
  public:
   search(const cost_model& costs, const step_base& base, const std::vector<const draft_option*>& options)
-      : costs_(costs), base_(base), options_(options), computing_(computing_source(options)) {}
+      : costs_(costs),
+        base_(base),
+        options_(options),
+        computing_(computing_source(options)),
+        share_(share_that_computes(options)) {}
 
-  /// `depth`: forwards of the source that computes, one row of each paid in advance.
+  /// `depth`: forwards of the source that computes, one row of each paid in advance, as often as it is needed.
   drafts_found run(std::int32_t depth) {
     start(depth);
     const std::size_t best = best_prefix();
@@ -56,7 +71,7 @@ class search {
     start(depth);
     for (const next_draft& draft : keep) take(draft);
     for (std::int32_t j = 0; j < depth; ++j) {
-      if (forward_rows_[static_cast<std::size_t>(j)] == 0) found_.seconds -= forward_seconds(1);
+      if (forward_rows_[static_cast<std::size_t>(j)] == 0) found_.seconds -= share_ * forward_seconds(1);
     }
     return std::move(found_);
   }
@@ -69,7 +84,7 @@ class search {
     found_.gain.resize(options_.size());
     found_.tokens = base_.tokens;
     found_.rows = base_.rows;
-    found_.seconds = costs_.step_seconds(base_.rows) + depth * forward_seconds(1);
+    found_.seconds = costs_.step_seconds(base_.rows) + depth * share_ * forward_seconds(1);
     own_.assign(options_.size(), 0.0);
     forward_rows_.fill(0);
     asked_ = false;
@@ -77,16 +92,19 @@ class search {
     taken_.clear();
     const double plain = base_.tokens / costs_.step_seconds(base_.rows);
     for (std::size_t i = 0; i < options_.size(); ++i) {
-      if (options_[i] == nullptr || (computes(options_[i]->method) && catch_up_is_too_dear(*options_[i], depth, plain)))
-        continue;
-      for (std::size_t evidence = 1; evidence < kEvidenceClasses; ++evidence) push({0, i, evidence, 0});
+      if (options_[i] == nullptr) continue;
+      const bool waits = catch_up_is_too_dear(*options_[i], depth, plain);
+      for (evidence_class evidence = 0; evidence < kEvidenceClasses; ++evidence) {
+        if (!waits || !computes(options_[i]->source_of(evidence))) push({0, i, evidence, 0});
+      }
     }
   }
 
   /// Adds it to the heap, with its gain, if there is such a draft.
   void push(next_draft draft) {
     const draft_option& option = *options_[draft.sequence];
-    const std::int32_t most = computes(option.method) ? std::min(option.most, depth_) : option.most;
+    std::int32_t most = option.most_of(draft.evidence);
+    if (computes(option.source_of(draft.evidence))) most = std::min(most, depth_);
     if (draft.place >= most || option.offers[draft.evidence] <= 0) return;
     draft.gain = option.accepted[draft.evidence][static_cast<std::size_t>(draft.place)];
     if (draft.gain < kLeastGain) return;
@@ -132,8 +150,9 @@ class search {
     found_.gain[draft.sequence] += share * draft.gain;
     ++found_.drafts[draft.sequence][draft.evidence];
     own_[draft.sequence] += share;
-    asked_ |= !computes(option.method);
-    if (computes(option.method)) forward_rows_[static_cast<std::size_t>(draft.place)] += joining_rows(draft);
+    const bool forwards = computes(option.source_of(draft.evidence));
+    asked_ |= !forwards;
+    if (forwards) forward_rows_[static_cast<std::size_t>(draft.place)] += share * joining_rows(draft);
   }
 
   double forward_seconds(double rows) const { return costs_.forward_seconds(computing_, rows); }
@@ -148,17 +167,20 @@ class search {
     const double before = found_.rows - own_[draft.sequence] + draft.place;
     const double longer = costs_.step_seconds(before + 1) - costs_.step_seconds(before);
     const double row = std::max(longer, base_.least_row_seconds) + base_.context * costs_.seconds_per_position();
-    const double verified = kDoubtOfRows * option.offers[draft.evidence] * row;
-    if (!computes(option.method)) return verified + (asked_ ? 0 : costs_.asking_seconds(option.method));
+    const double share = option.offers[draft.evidence];
+    const double verified = kDoubtOfRows * share * row;
+    const draft_method source = option.source_of(draft.evidence);
+    if (!computes(source)) return verified + (asked_ ? 0 : costs_.asking_seconds(source));
     const double rows = forward_rows_[static_cast<std::size_t>(draft.place)];
     const double forward = forward_seconds(rows + joining_rows(draft)) - forward_seconds(std::max(1.0, rows));
-    return verified + std::max(0.0, forward) + (draft.place == 0 ? option.once_seconds : 0);
+    return verified + share * std::max(0.0, forward) + (draft.place == 0 ? option.once_seconds : 0);
   }
 
   const cost_model& costs_;
   const step_base& base_;
   const std::vector<const draft_option*>& options_;
   draft_method computing_;
+  double share_;  // of steps in which it is needed
   std::int32_t depth_ = 0;
   std::vector<next_draft> heap_;
   std::vector<next_draft> taken_;
@@ -169,6 +191,37 @@ class search {
 };
 
 }  // namespace
+
+draft_method draft_option::computing() const {
+  if (fallback != draft_method::none) return fallback;
+  return computes(method) ? method : draft_method::none;
+}
+
+double worth_of_class(const draft_option& option, evidence_class evidence, double price) {
+  double worth = 0;
+  for (std::int32_t place = 0; place < option.most_of(evidence); ++place) {
+    const double gain = option.accepted[evidence][static_cast<std::size_t>(place)] - price;
+    if (gain <= 0) break;
+    worth += gain;
+  }
+  return worth;
+}
+
+draft_option cascade_of(const draft_option& first, const draft_option& second, double row, double forward) {
+  TANDEM_ASSERT(!computes(first.method) && computes(second.method));
+  draft_option both = first;
+  both.fallback = second.method;
+  both.fallback_most = second.most;
+  both.accepted[kNothingOffered] = second.accepted[kNoOpinion];
+  both.first_rows = second.first_rows;
+  both.once_seconds = second.once_seconds;
+  const double worth_of_second = worth_of_class(second, kNoOpinion, row + forward);
+  for (evidence_class evidence = 1; evidence < kEvidenceClasses; ++evidence) {
+    if (worth_of_class(first, evidence, row) >= worth_of_second) continue;
+    both.offers[kNothingOffered] += std::exchange(both.offers[evidence], 0.0);
+  }
+  return both;
+}
 
 drafts_found search_drafts(const cost_model& costs, const step_base& base,
                            const std::vector<const draft_option*>& options) {

@@ -15,15 +15,32 @@
 
 namespace tandem {
 
-/// One way in which one sequence could draft.
+/// One way in which one sequence could draft: with one source, or with one that costs no forwards and, where that one
+/// offers nothing, with one that computes.
 struct draft_option {
   draft_method method = draft_method::none;
   std::int32_t most = 0;                              ///< drafts
   evidence_shares offers{};                           ///< a draft of class c costs a row only that often
-  std::array<survival, kEvidenceClasses> accepted{};  ///< by evidence
-  std::int32_t first_rows = 1;                        ///< tokens the source takes in before its first draft
-  double once_seconds = 0;                            ///< its share of a catch-up that pays off over many steps
+  std::array<survival, kEvidenceClasses> accepted{};  ///< by evidence; under kNothingOffered the fallback's
+  draft_method fallback = draft_method::none;
+  std::int32_t fallback_most = 0;
+  std::int32_t first_rows = 1;  ///< tokens that the source that computes takes in before its first draft
+  double once_seconds = 0;      ///< its share of a catch-up that pays off over many steps
+
+  draft_method source_of(evidence_class evidence) const { return evidence == kNothingOffered ? fallback : method; }
+  std::int32_t most_of(evidence_class evidence) const { return evidence == kNothingOffered ? fallback_most : most; }
+  /// Of its sources, the one that computes; none: neither does.
+  draft_method computing() const;
+  /// The class of that one's drafts.
+  evidence_class computing_class() const { return computing() == fallback ? kNothingOffered : kNoOpinion; }
 };
+
+/// `first`, and `second`, which computes, where it offers nothing, or what the second is worth more than.
+/// `row`, `forward`: their prices in tokens.
+draft_option cascade_of(const draft_option& first, const draft_option& second, double row, double forward);
+
+/// Tokens gained by the drafts of one class when they are asked for, less their price each.
+double worth_of_class(const draft_option& option, evidence_class evidence, double price);
 
 /// What is already settled about the step.
 struct step_base {

@@ -2,6 +2,7 @@
 /// Which draft source and how many drafts, for all sequences of a step together. The scheduler asks; the policy
 /// answers, and is told what came of it. No clocks: the same inputs give the same answers.
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -32,6 +33,11 @@ struct draft_choice {
   draft_method method = draft_method::none;  ///< with k = 0: the source only takes in what it has not seen
   std::int32_t k = 0;
   drafts_by_evidence most = same_for_all(limits::kMaxDraftTokens);  ///< within k, by the source's own evidence
+  draft_method fallback = draft_method::none;  ///< computes; drafts, fallback_k at most, where `method` offers nothing
+  std::int32_t fallback_k = 0;
+
+  bool asks(draft_method source) const { return (source == method && k > 0) || (source == fallback && fallback_k > 0); }
+  std::int32_t most_drafts() const { return std::max(k, fallback_k); }
 };
 
 /// A sequence that could take part in the next step.

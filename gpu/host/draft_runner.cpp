@@ -20,9 +20,14 @@ draft_outcome draft_runner::run(const draft_work& work) {
   outcome.entries.resize(work.proposals.size());
   parts_.clear();
   for (std::size_t i = 0; i < work.proposals.size(); ++i) {
-    parts_.push_back(plan(work.proposals[i], work));
+    const proposal& wanted = work.proposals[i];
+    if (is_called_off(wanted)) {
+      outcome.entries[i] = {wanted.slot, wanted.incarnation, wanted.first_position, 0};
+      continue;
+    }
+    parts_.push_back(plan(wanted, work));
     parts_.back().out = &outcome.entries[i];
-    *parts_.back().out = {work.proposals[i].slot, work.proposals[i].incarnation, parts_.back().known(), 0};
+    *parts_.back().out = {wanted.slot, wanted.incarnation, parts_.back().known(), 0};
   }
   catch_up();
   draft_on(work);

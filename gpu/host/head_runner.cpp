@@ -33,9 +33,10 @@ draft_outcome head_runner::run(const draft_work& work) {
   outcome.step = work.step;
   runs_.clear();
   for (const proposal& wanted : work.proposals) {
-    const std::int32_t known = wanted.first_position + static_cast<std::int32_t>(wanted.new_tokens.size());
-    outcome.entries.push_back({wanted.slot, wanted.incarnation, known, 0});
-    if (wanted.k > 0) add_run(wanted, work);
+    const bool called_off = is_called_off(wanted);
+    const auto taken_in = called_off ? 0 : static_cast<std::int32_t>(wanted.new_tokens.size());
+    outcome.entries.push_back({wanted.slot, wanted.incarnation, wanted.first_position + taken_in, 0});
+    if (wanted.k > 0 && !called_off) add_run(wanted, work);
   }
   const auto wanted = [&work] { return work.drafts->current() == ticket::state::open; };
   // Behind an expired ticket the target has gone on: its newer rows may lie in blocks that this item knows nothing of.

@@ -90,6 +90,7 @@ class host_draft_stream final : public draft_stream {
   void launch(std::shared_ptr<const draft_work> work, draft_completion done) override {
     TANDEM_ASSERT(work != nullptr && done);
     leader_item item;
+    item.tickets = awaited_by(work->proposals);
     item.drop = [work, done] {
       if (work->drafts) work->drafts->cancel();
       done(dropped<draft_outcome>(work->step));
@@ -97,7 +98,7 @@ class host_draft_stream final : public draft_stream {
     item.run = [runner = &runner_, work = std::move(work), done = std::move(done)](const leader_item::timing& timing) {
       auto outcome = guarded<draft_outcome>(work->step, [&] { return runner->run(*work); });
       if (!outcome.ok && work->drafts) work->drafts->cancel();
-      outcome.device_ns = nanoseconds(clock::now() - timing.taken);
+      outcome.device_ns = nanoseconds(clock::now() - timing.taken - timing.ticket_wait);
       done(std::move(outcome));
     };
     queue_.push(std::move(item));

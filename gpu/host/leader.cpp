@@ -67,12 +67,14 @@ struct leader::state {
   void await_news(std::unique_lock<std::mutex>& lock);
 };
 
-/// Closing queues first (their items are dropped), then drafts, then targets whose tickets have settled or waited too
-/// long.
+/// Closing queues first (their items are dropped), then drafts, then targets; items whose tickets have settled, or have
+/// waited too long.
 leader::state::choice leader::state::choose(clock::time_point now) {
   choice made;
   for (queue& each : queues)
-    if (!each.items.empty() && (each.closing || each.kind == urgency::draft)) return {&each, {}, {}};
+    if (!each.items.empty() && each.closing) return {&each, {}, {}};
+  for (queue& each : queues)
+    if (!each.items.empty() && each.kind == urgency::draft && settled(each.items.front())) return {&each, {}, {}};
   for (queue& each : queues) {
     if (each.items.empty()) continue;
     if (!each.taken) each.taken = now;

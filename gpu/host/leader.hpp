@@ -1,5 +1,5 @@
 #pragma once
-/// The one thread that owns all computing of a device, and the queues of its streams. Draft work goes first: a target
+/// The one thread that owns all computing of a device, and the queues of its streams. Draft work goes first; an
 /// item whose tickets are open waits in its queue, bounded by limits::kTicketExpiry, and keeps nobody from running.
 
 #include <chrono>

@@ -50,14 +50,28 @@ target_runner::planned target_runner::plan(const step_rows& rows, const step_wor
   return part;
 }
 
-/// As many drafts as were asked for, came in time, have a page and exist in the vocabulary.
+/// The first offer that came in time and is not empty.
+void target_runner::choose_offer(planned& part, const step_work& work) const {
+  for (std::size_t i = 0; i < part.rows->offers.size(); ++i) {
+    const draft_offer& offer = part.rows->offers[i];
+    if (offer.ticket < 0) continue;
+    TANDEM_ASSERT(static_cast<std::size_t>(offer.ticket) < work.tickets.size() && offer.row >= 0);
+    const ticket& source = *work.tickets[static_cast<std::size_t>(offer.ticket)];
+    if (source.current() != ticket::state::filled) continue;
+    const ticket::row& drafts = source.drafts(static_cast<std::size_t>(offer.row));
+    if (drafts.tokens.empty()) continue;
+    part.source = &drafts;
+    part.offer = static_cast<std::int32_t>(i);
+    return;
+  }
+}
+
+/// As many drafts as were asked for, have a page and exist in the vocabulary.
 void target_runner::take_drafts(planned& part, const step_work& work) const {
   const step_rows& rows = *part.rows;
-  if (rows.draft_rows == 0 || rows.ticket_index < 0) return;
-  TANDEM_ASSERT(static_cast<std::size_t>(rows.ticket_index) < work.tickets.size() && rows.ticket_row >= 0);
-  const ticket& source = *work.tickets[static_cast<std::size_t>(rows.ticket_index)];
-  if (source.current() != ticket::state::filled) return;
-  part.source = &source.drafts(static_cast<std::size_t>(rows.ticket_row));
+  if (rows.draft_rows == 0) return;
+  choose_offer(part, work);
+  if (part.source == nullptr) return;
   const std::int32_t capacity =
       std::min(part.slot->capacity(executor_.cache().shape().block_size), executor_.limits().max_positions);
   const std::int32_t room = capacity - rows.first_position - part.known();
@@ -167,6 +181,7 @@ void target_runner::verify(planned& part, std::span<float> logits, std::int32_t 
   part.out->tokens = std::move(drawn.tokens);
   part.out->accepted = drawn.accepted;
   part.out->drafted = part.drafts;
+  part.out->offer = part.offer;
 }
 
 /// One entry per known token after the first of the part, as far as the prompt reaches.

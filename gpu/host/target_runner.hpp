@@ -34,6 +34,7 @@ class target_runner {
     slot_state* slot = nullptr;
     const ticket::row* source = nullptr;  ///< of the drafts; null without
     std::vector<token_id> tokens;         ///< known, then drafts
+    std::int32_t offer = -1;              ///< of rows->offers, where `source` is
     std::int32_t drafts = 0;
     std::int32_t first_row = 0;  ///< of the forward
     slot_outcome* out = nullptr;
@@ -49,6 +50,7 @@ class target_runner {
   };
 
   planned plan(const step_rows& rows, const step_work& work);
+  void choose_offer(planned& part, const step_work& work) const;
   void take_drafts(planned& part, const step_work& work) const;
   void run_forward();
   void hand_out_features();

@@ -95,12 +95,12 @@ class run {
   }
 
   /// Seconds the draft model takes; the policy hears of them.
-  double drafting(const draft_choice& choice) {
+  double drafting(std::int32_t k) {
     drafts_seen work;
     work.method = draft_method::draft_model;
     work.first_rows = length() - draft_known_;
-    work.sequences_at.assign(static_cast<std::size_t>(choice.k - 1), 1);
-    work.seconds = (on_.draft(work.first_rows) + (choice.k - 1) * on_.draft(1)) * disturbance();
+    work.sequences_at.assign(static_cast<std::size_t>(k - 1), 1);
+    work.seconds = (on_.draft(work.first_rows) + (k - 1) * on_.draft(1)) * disturbance();
     policy_.observe(work);
     return work.seconds;
   }
@@ -111,25 +111,33 @@ class run {
     return out;
   }
 
+  /// Drafts of one source, and the seconds until they are there.
+  drafts ask(draft_method method, std::int32_t k, const drafts_by_evidence& most, double& waited) {
+    const bool by_model = method == draft_method::draft_model;
+    const std::int32_t known = length() + std::min(by_model ? foretold(k).right : 0, k - 1);
+    waited += by_model ? drafting(k) : kAskingSeconds;
+    if (by_model) draft_known_ = known;
+    const drafts found = by_model ? foretold(k) : look_up(index_, rest(), k, most);
+    policy_.observe(proposal_seen{method, &acceptance_, found.evidence, found.offered, found.right});
+    return found;
+  }
+
+  std::span<const token_id> rest() const { return std::span(of_.output).subspan(static_cast<std::size_t>(done_)); }
+
   double step() {
     const draft_choice choice = choose(true);
-    const std::span<const token_id> rest = std::span(of_.output).subspan(static_cast<std::size_t>(done_));
-    const bool by_model = choice.k > 0 && choice.method == draft_method::draft_model;
-    const bool by_lookup = choice.k > 0 && !by_model;
-    const double waited = by_model ? drafting(choice) : by_lookup ? kAskingSeconds : 0;
+    double waited = 0;
     drafts found;
-    if (by_model) found = foretold(choice.k);
-    if (by_lookup) found = look_up(index_, rest, choice.k, choice.most);
+    if (choice.k > 0) found = ask(choice.method, choice.k, choice.most, waited);
+    const bool falls_back = found.offered == 0 && choice.fallback_k > 0;
+    if (falls_back) found = ask(choice.fallback, choice.fallback_k, same_for_all(choice.fallback_k), waited);
     const double computing = on_.target(found.offered + 1) * disturbance();
-    if (choice.k > 0)
-      policy_.observe(proposal_seen{choice.method, &acceptance_, found.evidence, found.offered, found.right});
     policy_.observe(step_seen{.decode_rows = found.offered + 1,
                               .context = std::int64_t{length()} * (found.offered + 1),
                               .seconds = computing,
                               .ticket_wait_seconds = waited,
-                              .only_source = choice.k > 0 ? choice.method : draft_method::none});
-    if (by_model) draft_known_ = length() + std::min(found.right, choice.k - 1);
-    index_.append(rest.first(static_cast<std::size_t>(found.right + 1)));
+                              .only_source = choice.k > 0 && !falls_back ? choice.method : draft_method::none});
+    index_.append(rest().first(static_cast<std::size_t>(found.right + 1)));
     done_ += found.right + 1;
     return computing + waited;
   }

@@ -82,16 +82,19 @@ std::vector<draft_question> server::questions() {
   return all;
 }
 
-/// Seconds until all tickets are filled.
-double server::drafting(speculation_policy& policy, const std::vector<draft_choice>& choices) {
+/// Seconds until all tickets are filled. `falls_back`: by sequence, its first source has nothing.
+double server::drafting(speculation_policy& policy, const std::vector<draft_choice>& choices,
+                        const std::vector<bool>& falls_back) {
   drafts_seen work;
   work.method = draft_method::draft_model;
   bool asked_ngram = false;
   for (std::size_t i = 0; i < choices.size(); ++i) {
     if (choices[i].method == draft_method::ngram && choices[i].k > 0) asked_ngram = true;
-    if (choices[i].method != draft_method::draft_model) continue;
+    const bool by_model = choices[i].method == draft_method::draft_model;
+    if (!by_model && !falls_back[i]) continue;
+    const std::int32_t k = by_model ? choices[i].k : choices[i].fallback_k;
     work.first_rows += std::exchange(sequences_[i].unseen, 0);
-    const auto further = static_cast<std::size_t>(std::max(0, choices[i].k - 1));
+    const auto further = static_cast<std::size_t>(std::max(0, k - 1));
     if (work.sequences_at.size() < further) work.sequences_at.resize(further);
     for (std::size_t j = 0; j < further; ++j) ++work.sequences_at[j];
   }
@@ -103,14 +106,15 @@ double server::drafting(speculation_policy& policy, const std::vector<draft_choi
   return work.seconds;
 }
 
-proposal_seen server::verify(std::size_t sequence, const draft_choice& choice) {
-  proposal_seen seen{choice.method, &sequences_[sequence].acceptance, kNothingOffered, 0, 0};
-  const source now = sources_[static_cast<std::size_t>(choice.method)](step_, sequence);
+/// What a source has, before anybody has checked it.
+proposal_seen server::offer(std::size_t sequence, draft_method method, std::int32_t k, const drafts_by_evidence& most) {
+  proposal_seen seen{method, &sequences_[sequence].acceptance, kNothingOffered, 0, 0};
+  const source now = sources_[index_of(method)](step_, sequence);
   double left = uniform();
   while (seen.evidence + 1U < kEvidenceClasses && left >= now.offers[seen.evidence])
     left -= now.offers[seen.evidence++];
   if (seen.evidence == kNothingOffered) return seen;
-  seen.drafted = std::min<std::int32_t>(choice.k, choice.most[seen.evidence]);
+  seen.drafted = std::min<std::int32_t>(k, most[seen.evidence]);
   while (seen.accepted < seen.drafted && uniform() < now.accepted[seen.evidence]) ++seen.accepted;
   return seen;
 }
@@ -122,27 +126,39 @@ void server::step(speculation_policy& policy, totals& all) {
   for (std::size_t m = 1; m < sources_.size(); ++m) question.available[m] = sources_[m] != nullptr;
   question.row_budget = kRowBudget;
   const std::vector<draft_choice> choices = policy.choose(question);
-  const double waited = drafting(policy, choices);
-  step_seen seen;
   std::vector<proposal_seen> proposals;
+  std::vector<bool> falls_back(choices.size(), false);
+  std::vector<std::int32_t> drafted(choices.size(), 0);
+  std::vector<std::int32_t> accepted(choices.size(), 0);
+  const auto ask = [&](std::size_t i, draft_method method, std::int32_t k, const drafts_by_evidence& most) {
+    proposals.push_back(offer(i, method, k, most));
+    drafted[i] = proposals.back().drafted;
+    accepted[i] = proposals.back().accepted;
+    ++all.asked;
+    all.drafts_asked += k;
+  };
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    const draft_choice& choice = choices[i];
+    if (choice.method != draft_method::none && choice.k > 0) ask(i, choice.method, choice.k, choice.most);
+    falls_back[i] = choice.fallback_k > 0 && drafted[i] == 0;
+    if (falls_back[i]) ask(i, choice.fallback, choice.fallback_k, same_for_all(choice.fallback_k));
+  }
+  const double waited = drafting(policy, choices, falls_back);
+  step_seen seen;
   std::vector<std::size_t> ended;
   bool several = false;
+  for (const proposal_seen& each : proposals) {
+    several |= seen.only_source != draft_method::none && seen.only_source != each.method;
+    seen.only_source = each.method;
+  }
   for (std::size_t i = 0; i < choices.size(); ++i) {
-    std::int32_t tokens = 1;
-    ++seen.decode_rows;
-    if (choices[i].method != draft_method::none && choices[i].k > 0) {
-      proposals.push_back(verify(i, choices[i]));
-      seen.decode_rows += proposals.back().drafted;
-      tokens += proposals.back().accepted;
-      several |= seen.only_source != draft_method::none && seen.only_source != choices[i].method;
-      seen.only_source = choices[i].method;
-      all.drafted += proposals.back().drafted;
-      ++all.asked;
-      all.drafts_asked += choices[i].k;
-    }
-    const bool model_followed = choices[i].method == draft_method::draft_model && choices[i].k > 0;
+    const std::int32_t tokens = 1 + accepted[i];
+    seen.decode_rows += 1 + drafted[i];
+    all.drafted += drafted[i];
+    const bool by_model = (choices[i].method == draft_method::draft_model && choices[i].k > 0) || falls_back[i];
+    const std::int32_t k = falls_back[i] ? choices[i].fallback_k : choices[i].k;
     // A draft model has the KV of all its accepted drafts but the last.
-    sequences_[i].unseen += model_followed ? (tokens - 1 == choices[i].k ? 2 : 1) : tokens;
+    sequences_[i].unseen += by_model ? (tokens - 1 == k ? 2 : 1) : tokens;
     sequences_[i].length += tokens;
     all.tokens += tokens;
     if (sequences_[i].length >= kPromptTokens + kOutputTokens) ended.push_back(i);

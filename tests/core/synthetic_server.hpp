@@ -71,8 +71,9 @@ class server {
   };
   void step(speculation_policy& policy, totals& all);
   std::vector<draft_question> questions();
-  double drafting(speculation_policy& policy, const std::vector<draft_choice>& choices);
-  proposal_seen verify(std::size_t sequence, const draft_choice& choice);
+  double drafting(speculation_policy& policy, const std::vector<draft_choice>& choices,
+                  const std::vector<bool>& falls_back);
+  proposal_seen offer(std::size_t sequence, draft_method method, std::int32_t k, const drafts_by_evidence& most);
   double disturbance(std::int64_t step) const;
   double uniform();
 

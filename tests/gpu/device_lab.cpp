@@ -136,8 +136,7 @@ bool device_lab::plan(lab_sequence& sequence, std::int32_t chunk, step_work& wor
 
 void device_lab::plan_drafts(lab_sequence& sequence, step_rows& rows, step_work& work, draft_work& drafts) {
   rows.draft_rows = sequence.k;
-  rows.ticket_row = static_cast<std::int32_t>(work.rows.size());
-  rows.ticket_index = sequence.drafts ? kTestTicket : kModelTicket;
+  rows.offers[0] = {sequence.drafts ? kTestTicket : kModelTicket, static_cast<std::int32_t>(work.rows.size())};
   if (sequence.drafts) return;
   if (rebuild_draft_kv) sequence.computed_draft = 0;
   if (device_->info().head_method != draft_method::none)
@@ -149,7 +148,7 @@ void device_lab::plan_drafts(lab_sequence& sequence, step_rows& rows, step_work&
   wanted.first_position = sequence.computed_draft;
   wanted.new_tokens.assign(sequence.known.begin() + sequence.computed_draft, sequence.known.end());
   wanted.k = sequence.k;
-  wanted.ticket_row = rows.ticket_row;
+  wanted.ticket_row = rows.offers[0].row;
   drafts.proposals.push_back(std::move(wanted));
 }
 
@@ -157,7 +156,7 @@ void device_lab::plan_drafts(lab_sequence& sequence, step_rows& rows, step_work&
 void device_lab::fill_tickets(step_work& work, draft_work& drafts) {
   auto given = std::make_shared<ticket>(work.rows.size());
   for (std::size_t i = 0; i < work.rows.size(); ++i)
-    if (work.rows[i].ticket_index == kTestTicket) given->fill(i).tokens = stepping_[i]->drafts(*stepping_[i]);
+    if (work.rows[i].offers[0].ticket == kTestTicket) given->fill(i).tokens = stepping_[i]->drafts(*stepping_[i]);
   given->seal();
   drafts.drafts = std::make_shared<ticket>(work.rows.size());
   if (drafts.proposals.empty()) drafts.drafts->seal();
@@ -221,7 +220,8 @@ void device_lab::run(std::vector<lab_sequence*> sequences, std::int32_t chunk) {
     const step_outcome outcome = stepped.get();
     TANDEM_ASSERT(outcome.ok && outcome.step == last_step_ && outcome.slots.size() == stepping_.size());
     for (std::size_t i = 0; i < stepping_.size(); ++i) {
-      if (work->rows[i].ticket_index == kModelTicket) drafting_.push_back({stepping_[i], outcome.slots[i].accepted});
+      if (work->rows[i].offers[0].ticket == kModelTicket)
+        drafting_.push_back({stepping_[i], outcome.slots[i].accepted});
       settle(*stepping_[i], outcome.slots[i]);
     }
     if (drafts->proposals.empty()) continue;

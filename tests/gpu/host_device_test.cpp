@@ -119,8 +119,7 @@ TEST(host_device, a_step_whose_drafts_never_come_runs_without_them) {
   rows.tokens = {1, 2};
   rows.yields_token = true;
   rows.draft_rows = 4;
-  rows.ticket_index = 0;
-  rows.ticket_row = 0;
+  rows.offers[0] = {0, 0};
   work->rows.push_back(rows);
   const step_outcome outcome = lab.step(work);
   ASSERT_TRUE(outcome.ok);

@@ -98,6 +98,21 @@ class shadow_kv {
   slots slots_;
 };
 
+/// Of the first offer that has any.
+inline std::vector<token_id> offered_drafts(const step_rows& rows, const step_work& work, std::int32_t& from) {
+  for (std::size_t i = 0; i < rows.offers.size(); ++i) {
+    if (rows.offers[i].ticket < 0) continue;
+    const ticket& source = *work.tickets[static_cast<std::size_t>(rows.offers[i].ticket)];
+    TANDEM_ASSERT(source.current() != ticket::state::open);
+    if (source.current() != ticket::state::filled) continue;
+    const auto& drafts = source.drafts(static_cast<std::size_t>(rows.offers[i].row)).tokens;
+    if (drafts.empty()) continue;
+    from = static_cast<std::int32_t>(i);
+    return drafts;
+  }
+  return {};
+}
+
 inline slot_outcome run_rows(shadow_kv& kv, const step_rows& rows, const step_work& work) {
   slot_outcome outcome;
   outcome.slot = rows.slot;
@@ -109,10 +124,7 @@ inline slot_outcome run_rows(shadow_kv& kv, const step_rows& rows, const step_wo
   outcome.rows_done = static_cast<std::int32_t>(rows.tokens.size());
   if (!rows.yields_token) return outcome;
   outcome.tokens.push_back(next_token(state));
-  if (rows.ticket_index < 0) return outcome;
-  const ticket& source = *work.tickets[static_cast<std::size_t>(rows.ticket_index)];
-  if (source.current() != ticket::state::filled) return outcome;
-  const auto& drafts = source.drafts(static_cast<std::size_t>(rows.ticket_row)).tokens;
+  const std::vector<token_id> drafts = offered_drafts(rows, work, outcome.offer);
   outcome.drafted = static_cast<std::int32_t>(drafts.size());
   TANDEM_ASSERT(outcome.drafted <= rows.draft_rows);
   bool agree = true;
@@ -132,6 +144,10 @@ inline draft_outcome run_drafts(shadow_kv& kv, const draft_work& work, std::uint
   draft_outcome outcome;
   outcome.step = work.step;
   for (const proposal& wish : work.proposals) {
+    if (is_called_off(wish)) {
+      outcome.entries.push_back({wish.slot, wish.incarnation, wish.first_position, 0});
+      continue;
+    }
     std::uint64_t state = 0;
     std::int32_t position = wish.first_position;
     for (const token_id token : wish.new_tokens) state = kv.row(wish.slot, position++, token);

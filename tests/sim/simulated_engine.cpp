@@ -4,6 +4,7 @@
 
 #include "config/limits.hpp"
 #include "core/assert.hpp"
+#include "tests/sim/any_choice_policy.hpp"
 
 namespace tandem::sim {
 namespace {
@@ -55,7 +56,9 @@ simulated_engine::simulated_engine(engine_options options, std::uint64_t seed)
   speculation_settings speculation{options_.method, options_.k, std::nullopt};
   speculation.adaptive = options_.adaptive;
   speculation.any_method = options_.adaptive;
-  scheduler_ = std::make_unique<scheduler>(scheduler_of(options_), make_policy(speculation));
+  std::unique_ptr<speculation_policy> policy =
+      options_.any_choice ? std::make_unique<any_choice_policy>(options_.k, seed) : make_policy(speculation);
+  scheduler_ = std::make_unique<scheduler>(scheduler_of(options_), std::move(policy));
   allocator_ = std::make_unique<block_allocator>(
       block_allocator::options{options_.num_blocks, options_.block_size, options_.prefix_caching});
 }
@@ -168,6 +171,15 @@ bool simulated_engine::device_can_run() const {
                       [](const auto& t) { return t->current() == ticket::state::open; });
 }
 
+/// One that drafts only where another does not waits for the other's ticket.
+bool simulated_engine::drafter_can_run(draft_method method) const {
+  const auto& mailbox = drafters_[index_of(method)];
+  if (mailbox.empty()) return false;
+  const auto tickets = awaited_by(mailbox.front()->proposals);
+  return std::none_of(tickets.begin(), tickets.end(),
+                      [](const auto& t) { return t->current() == ticket::state::open; });
+}
+
 void simulated_engine::run_device() {
   const std::shared_ptr<const step_work> work = pop(device_);
   ++steps_run_;
@@ -207,6 +219,7 @@ draft_outcome simulated_engine::propose_head(const draft_work& work) {
   for (const proposal& wish : work.proposals) {
     TANDEM_ASSERT(wish.new_tokens.size() == 1);
     const head_view& view = head_views_[wish.slot];
+    if (is_called_off(wish)) ++called_off_;
     outcome.entries.push_back({wish.slot, wish.incarnation, wish.first_position + 1, 0});
     if (view.slot_gen != head_kv_.at(wish.slot).gen || view.computed != wish.first_position) continue;
     check_pages(head_kv_, wish.slot, wish.first_position);
@@ -281,6 +294,7 @@ void simulated_engine::propose_suffix(const draft_work& work) {
 draft_outcome simulated_engine::propose_model(const draft_work& work) {
   draft_kv_.take_facts(work);
   for (const proposal& wish : work.proposals) {
+    if (is_called_off(wish)) ++called_off_;
     if (options_.draft_vocabulary == 0) check_pages(draft_kv_, wish.slot, wish.first_position);
     for (const token_id token : wish.new_tokens)
       TANDEM_ASSERT(options_.draft_vocabulary == 0 || token < options_.draft_vocabulary);
@@ -369,7 +383,7 @@ std::vector<std::function<void()>> simulated_engine::ready_deliveries() {
   if (device_can_run()) ready.emplace_back([this] { run_device(); });
   for (const draft_method method :
        {draft_method::ngram, draft_method::suffix, draft_method::draft_model, draft_method::eagle}) {
-    if (drafters_[static_cast<std::size_t>(method)].empty()) continue;
+    if (!drafter_can_run(method)) continue;
     ready.emplace_back([this, method] { run_drafter(method); });
   }
   if (!device_.empty() && !device_can_run() && std::bernoulli_distribution(options_.expire_tickets)(random_)) {

@@ -35,7 +35,8 @@ struct engine_options {
   bool priority_policy = false;
   draft_method method = draft_method::none;
   std::int32_t k = 0;
-  bool adaptive = false;  ///< whichever source pays, at most k; seconds are made up from the rows
+  bool any_choice = false;  ///< methods, numbers and fallbacks by chance
+  bool adaptive = false;    ///< whichever source pays, at most k; seconds are made up from the rows
   std::uint64_t draft_wrong_every = 5;
   std::int32_t draft_context_limit = 128;
   std::int32_t draft_vocabulary = 0;  ///< the draft model reads ids below it only; 0: all
@@ -89,6 +90,8 @@ class simulated_engine {
   std::uint64_t steps_run() const { return steps_run_; }
   std::uint64_t deliveries() const { return deliveries_; }
   std::int32_t largest_step() const { return largest_step_; }
+  /// Proposals for which another source had drafts.
+  std::uint64_t called_off() const { return called_off_; }
   /// Every token that the suffix source learned, with its salt and the tokens before it, at most kMaxSuffixContext.
   using lesson = std::tuple<std::uint64_t, std::vector<token_id>, token_id>;
   const std::multiset<lesson>& lessons() const { return lessons_; }
@@ -114,6 +117,7 @@ class simulated_engine {
   void check_unused(const std::vector<block_id>& blocks) const;
   void check_pages(shadow_kv& pages, slot_id slot, std::int32_t position);
   bool device_can_run() const;
+  bool drafter_can_run(draft_method method) const;
   std::vector<std::function<void()>> ready_deliveries();
   template <class Message>
   void to_scheduler(const Message& message) {
@@ -159,6 +163,7 @@ class simulated_engine {
   std::uint64_t steps_run_ = 0;
   std::uint64_t deliveries_ = 0;
   std::int32_t largest_step_ = 0;
+  std::uint64_t called_off_ = 0;
 };
 
 }  // namespace tandem::sim
