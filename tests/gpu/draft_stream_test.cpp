@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <future>
 #include <numeric>
 #include <random>
@@ -194,6 +195,70 @@ TEST(draft_stream, stops_drafting_when_its_ticket_was_cancelled_but_still_catche
   EXPECT_EQ(outcome.entries[0].known_rows, 3);
   EXPECT_EQ(outcome.entries[0].draft_rows, 0);
   EXPECT_EQ(work->drafts->current(), ticket::state::cancelled);
+}
+
+/// Two sequences behind another source's ticket, which has drafts for the first one only.
+struct work_behind {
+  std::shared_ptr<ticket> first = std::make_shared<ticket>(2);
+  std::shared_ptr<draft_work> work = std::make_shared<draft_work>();
+
+  work_behind() {
+    work->step = 3;
+    work->drafts = std::make_shared<ticket>(2);
+    for (slot_id slot = 0; slot < 2; ++slot) {
+      slot_opening opened;
+      opened.slot = slot;
+      opened.sampling = std::make_shared<const sampling_params>();
+      opened.prompt_length = 3;
+      opened.known = std::make_shared<const std::vector<token_id>>(std::vector<token_id>{1, 2, 3});
+      work->opened.push_back(opened);
+      work->table_deltas.push_back({slot, 0, {slot}});
+      proposal wanted{.slot = slot, .incarnation = 9, .new_tokens = {1, 2, 3}, .k = 4, .ticket_row = slot};
+      wanted.unless = first;
+      wanted.unless_row = slot;
+      work->proposals.push_back(wanted);
+    }
+    first->fill(0).tokens = {7};
+  }
+
+  draft_outcome outcome(gpu::draft_stream& stream, const std::function<void()>& meanwhile) const {
+    std::promise<draft_outcome> done;
+    stream.launch(work, [&](draft_outcome outcome) { done.set_value(std::move(outcome)); });
+    meanwhile();
+    return done.get_future().get();
+  }
+};
+
+TEST(draft_stream, leaves_out_what_another_source_has_drafts_for) {
+  const auto self = rand_with(0);
+  const auto device = make_tiny(tiny_options(1), *self, self.get());
+  const auto stream = device->open_draft_stream();
+  const work_behind behind;
+  const draft_outcome outcome = behind.outcome(*stream, [&] { behind.first->seal(); });
+  ASSERT_TRUE(outcome.ok);
+  ASSERT_EQ(outcome.entries.size(), 2U);
+  EXPECT_EQ(outcome.entries[0].known_rows, 0);
+  EXPECT_EQ(outcome.entries[0].draft_rows, 0);
+  EXPECT_EQ(outcome.entries[1].known_rows, 3);
+  EXPECT_EQ(outcome.entries[1].draft_rows, 3);
+  ASSERT_EQ(behind.work->drafts->current(), ticket::state::filled);
+  EXPECT_TRUE(behind.work->drafts->drafts(0).tokens.empty());
+  EXPECT_EQ(behind.work->drafts->drafts(1).tokens.size(), 4U);
+}
+
+TEST(draft_stream, drafts_for_all_when_the_source_before_it_never_answers) {
+  const auto self = rand_with(0);
+  const auto device = make_tiny(tiny_options(1), *self, self.get());
+  const auto stream = device->open_draft_stream();
+  for (const bool cancelled : {true, false}) {
+    const work_behind behind;
+    const draft_outcome outcome = behind.outcome(*stream, [&] {
+      if (cancelled) behind.first->cancel();
+    });
+    ASSERT_TRUE(outcome.ok);
+    EXPECT_EQ(behind.first->current(), cancelled ? ticket::state::cancelled : ticket::state::expired);
+    for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(behind.work->drafts->drafts(i).tokens.size(), 4U);
+  }
 }
 
 }  // namespace

@@ -128,6 +128,54 @@ TEST(host_device, a_step_whose_drafts_never_come_runs_without_them) {
   EXPECT_GT(outcome.ticket_wait_ns, 0U);
 }
 
+/// One step over the prompt {1, 2} with two offers.
+slot_outcome step_with_offers(device_lab& lab, std::vector<token_id> first, std::vector<token_id> second) {
+  auto work = std::make_shared<step_work>();
+  slot_opening opened;
+  opened.slot = 0;
+  sampling_params greedy;
+  greedy.temperature = 0;
+  opened.sampling = std::make_shared<const sampling_params>(greedy);
+  opened.prompt_length = 2;
+  opened.known = std::make_shared<const std::vector<token_id>>(std::vector<token_id>{1, 2});
+  work->opened.push_back(opened);
+  work->table_deltas.push_back({0, 0, {3}});
+  for (std::vector<token_id>* drafts : {&first, &second}) {
+    work->tickets.push_back(std::make_shared<ticket>(1));
+    work->tickets.back()->fill(0).tokens = std::move(*drafts);
+    work->tickets.back()->seal();
+  }
+  step_rows rows;
+  rows.slot = 0;
+  rows.tokens = {1, 2};
+  rows.yields_token = true;
+  rows.draft_rows = 2;
+  rows.offers = {draft_offer{0, 0}, draft_offer{1, 0}};
+  work->rows.push_back(rows);
+  const step_outcome outcome = lab.step(work);
+  TANDEM_ASSERT(outcome.ok);
+  return outcome.slots.at(0);
+}
+
+TEST(host_device, drafts_come_from_the_first_offer_that_has_any) {
+  const auto target = rand_model();
+  device_lab lab(make_tiny(tiny_options(), *target));
+  const token_id next = step_with_offers(lab, {}, {}).tokens.at(0);
+  const token_id other = next == 0 ? 1 : 0;
+  const slot_outcome none = step_with_offers(lab, {}, {});
+  EXPECT_EQ(none.offer, -1);
+  EXPECT_EQ(none.drafted, 0);
+  const slot_outcome second = step_with_offers(lab, {}, {next, next, next});
+  EXPECT_EQ(second.offer, 1);
+  EXPECT_EQ(second.drafted, 2);
+  EXPECT_GE(second.accepted, 1);
+  const slot_outcome first = step_with_offers(lab, {other}, {next});
+  EXPECT_EQ(first.offer, 0);
+  EXPECT_EQ(first.drafted, 1);
+  EXPECT_EQ(first.accepted, 0);
+  EXPECT_EQ(first.tokens, std::vector<token_id>{next});
+}
+
 /// log-softmax of each reference row at the ids the device reports.
 double worst_difference(const std::vector<token_logprobs>& scores, const std::vector<std::vector<double>>& logits) {
   double worst = 0;
