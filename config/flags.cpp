@@ -145,7 +145,7 @@ void add_speculation_flags(CLI::App& command, speculation_options& speculation) 
       ->type_name("FOLDER")
       ->group(kSpeculationGroup);
   command
-      .add_option("--num-speculative-tokens", speculation.num_speculative_tokens, "Tokens proposed per step; default 5")
+      .add_option("--num-speculative-tokens", speculation.num_speculative_tokens, "Tokens proposed per step; default: as many as pay")
       ->check(CLI::Range(0, limits::kMaxDraftTokens).description(""))
       ->type_name("0.." + std::to_string(limits::kMaxDraftTokens))
       ->group(kSpeculationGroup);

@@ -24,10 +24,10 @@ struct speculation_options {
                                        ///< model, without one the heads
   std::string draft_model;             ///< a file, a folder or a known name; empty = none
   std::string draft_heads;             ///< a folder with Medusa or EAGLE heads made for the model; empty = none
-  std::optional<std::int32_t> num_speculative_tokens;  ///< absent: 5, or with `adaptive` as many as pay
-  std::optional<bool> adaptive;                        ///< absent: false. true: a number is the most
-  std::int32_t prompt_lookup_min = 2;                  ///< tokens
-  std::int32_t prompt_lookup_max = 5;                  ///< tokens
+  std::optional<std::int32_t> num_speculative_tokens;  ///< absent: as many as pay, with a method 5
+  std::optional<bool> adaptive;        ///< absent: without method and number. true: a number is the most
+  std::int32_t prompt_lookup_min = 2;  ///< tokens
+  std::int32_t prompt_lookup_max = 5;  ///< tokens
   std::optional<bool> suffix;  ///< learn from outputs; absent: with method suffix, and with `auto` where adaptive
   std::int32_t suffix_longest_context = limits::kMaxSuffixContext;  ///< tokens
   double suffix_least_probability = kUsualLeastProbability;         ///< of a proposal as a whole, [0, 1]
@@ -71,9 +71,9 @@ struct server_options {
   std::int32_t shutdown_timeout_s = 30;
 };
 
-/// Whether numbers of drafts are chosen per step.
+/// Whether numbers of drafts are chosen per step: by what pays, unless a method or a number is asked for.
 inline bool drafts_adaptively(const speculation_options& speculation) {
-  return speculation.adaptive.value_or(false);
+  return speculation.adaptive.value_or(!speculation.method && !speculation.num_speculative_tokens);
 }
 /// Whether there is a source that learns from every output.
 inline bool learns_from_outputs(const speculation_options& speculation) {

@@ -112,6 +112,7 @@ class Program:
 
 class Tandem(Program):
     label = "tandem"
+    PLAIN = ("--speculative-config", '{"method": "none"}')  # as the peers decode unless they are told to draft
 
     def __init__(self, binary, threads):
         if not os.access(binary, os.X_OK):
@@ -125,7 +126,7 @@ class Tandem(Program):
     def bench(self, model, bound_s, input_len, output_len, rounds, batch=1):
         return run_json([self.binary, "bench", "latency", model, "--json", "--threads", self.threads, "--input-len",
                          str(input_len), "--output-len", str(output_len), "--num-iters", str(rounds), "--batch-size",
-                         str(batch)], bound_s)
+                         str(batch), *self.PLAIN], bound_s)
 
     def decode_speed(self, model, tokens, bound_s):
         """Tokens per second of one request behind its first token, as llama-bench -n counts."""
@@ -138,7 +139,7 @@ class Tandem(Program):
         """Tokens made per second of `at_once` requests together, their prompts' time within."""
         return self.bench(model, bound_s, prompt_tokens, answer_tokens, 1, at_once)["tokens_per_s"]
 
-    def serve(self, model, slots, draft_model=None, extra=()):
+    def serve(self, model, slots, draft_model=None, extra=PLAIN):
         port = free_port()
         draft = ["--draft-model", draft_model] if draft_model else []
         return Server([self.binary, "serve", model, "--port", str(port), "--threads", self.threads, "--max-num-seqs",
