@@ -56,7 +56,7 @@ class conversation {
     if (answer.refused) return refuse(*answer.refused);
     const engine::collected_choice& choice = answer.choices.front();
     fmt::print("\n");
-    if (choice.end->reason == finish_reason::error) return refuse({error_code::device_failed, choice.end->message, {}});
+    if (choice.end->reason == finish_reason::error) return refuse({choice.end->code, choice.end->message, {}});
     messages_.push_back({{"role", "assistant"}, {"content", choice.text}});
     return true;
   }
