@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "actors/grammar_cache.hpp"
-#include "config/limits.hpp"
+#include "config/structured_limits.hpp"
 #include "core/grammar.hpp"
 
 namespace tandem {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "config/limits.hpp"
+#include "config/structured_limits.hpp"
 #include "core/grammar.hpp"
 
 namespace tandem {

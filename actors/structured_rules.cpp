@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-#include "config/limits.hpp"
+#include "config/structured_limits.hpp"
 
 namespace tandem {
 namespace {

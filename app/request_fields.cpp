@@ -16,7 +16,7 @@
 namespace tandem::app {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 using field_reader = std::function<result<void>(const json&, generation_request&)>;
 
 tl::unexpected<error> wrong(const std::string& field, const std::string& wanted) {

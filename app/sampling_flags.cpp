@@ -5,7 +5,7 @@
 namespace tandem::app {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 constexpr const char* kGroup = "Sampling";
 

@@ -10,7 +10,7 @@
 namespace tandem::app {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;  // a schema's properties come in the order that was given
 using form = structured_spec::form;
 
 tl::unexpected<error> wrong(const std::string& field, const std::string& wanted) {

@@ -11,7 +11,7 @@
 namespace tandem::app {
 
 /// At most one of the fields may ask for something. Errors: invalid_argument naming the field.
-result<std::optional<structured_spec>> read_structured(const nlohmann::json& fields);
+result<std::optional<structured_spec>> read_structured(const nlohmann::ordered_json& fields);
 /// Whether read_structured() reads the field.
 bool is_structured_field(const std::string& name);
 

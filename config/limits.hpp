@@ -34,18 +34,6 @@ inline constexpr std::size_t kMaxStopTokens = 256;
 inline constexpr std::size_t kMaxLogitBias = 4096;
 inline constexpr std::int32_t kMaxLogprobs = 20;  // alternatives per token
 
-// --- structured output ------------------------------------------------------------------------------------------
-inline constexpr std::size_t kMaxStructuredBytes = 64u << 10;  // of a schema, a grammar, all choices together
-inline constexpr std::size_t kMaxStructuredChoices = 1024;     // of `choice`
-inline constexpr std::size_t kMaxSchemaDepth = 64;             // nesting of a JSON schema
-inline constexpr int kMaxJsonWhitespace = 16;               // spaces and line breaks between two parts of a JSON text
-inline constexpr std::chrono::seconds kMaxCompileTime{10};  // of one grammar, then its requests are refused
-inline constexpr std::size_t kMaxQueuedCompiles = 1024;     // requests that wait for their grammar
-inline constexpr std::size_t kMaxAbandonedCompiles = 2;     // that took too long and still run
-inline constexpr std::size_t kMaxCachedGrammars = 128;      // compiled, for requests to come
-inline constexpr std::size_t kMaxCachedGrammarBytes = 256u << 20;
-inline constexpr std::chrono::milliseconds kMaxMatcherTime{250};  // of one row; a sequence beyond it ends
-
 // --- text -------------------------------------------------------------------------------------------------------
 inline constexpr std::size_t kMaxVocabulary = 1 << 21;
 inline constexpr std::size_t kMaxTokenBytes = 4096;
@@ -117,11 +105,11 @@ inline constexpr std::int64_t kMaxMatrixColumns = 1 << 18;      // inputs of one
 inline constexpr std::int32_t kAttentionPartition = 256;        // positions; fixed, never a function of the batch
 inline constexpr std::int64_t kAttentionPartialFloats = 4 << 20;  // partial results of sequences cut over threads
 inline constexpr std::int32_t kPreciseBelowHidden = 768;          // narrower models: int8 activations in two terms
-inline constexpr std::int32_t kMaxPutOffRows = 16;            // rows of a sequence that an EAGLE head takes in later
-inline constexpr std::int32_t kMaxLogitRows = 64;             // rows of logits held at once; a run of drafts fits
-inline constexpr std::size_t kMaxFeatureLayers = 8;           // hidden states handed out of a row
-inline constexpr std::uint64_t kDefaultKvBytes = 4ull << 30;  // for target and draft together, at most
-inline constexpr std::uint64_t kKvPercentOfAvailable = 40;    // of the memory that is left after loading
+inline constexpr std::int32_t kMaxPutOffRows = 16;                // rows of a sequence that an EAGLE head takes in later
+inline constexpr std::int32_t kMaxLogitRows = 64;                 // rows of logits held at once; a run of drafts fits
+inline constexpr std::size_t kMaxFeatureLayers = 8;               // hidden states handed out of a row
+inline constexpr std::uint64_t kDefaultKvBytes = 4ull << 30;      // for target and draft together, at most
+inline constexpr std::uint64_t kKvPercentOfAvailable = 40;        // of the memory that is left after loading
 
 // --- actors -----------------------------------------------------------------------------------------------------
 inline constexpr std::size_t kEncoderThreads = 1;

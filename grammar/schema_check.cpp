@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "config/limits.hpp"
+#include "config/structured_limits.hpp"
 
 namespace tandem {
 namespace {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "config/limits.hpp"
+#include "config/structured_limits.hpp"
 #include "core/sampling/constraint.hpp"
 #include "grammar/make_compiler.hpp"
 #include "grammar/schema_check.hpp"

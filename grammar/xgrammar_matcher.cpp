@@ -4,7 +4,7 @@
 #include <chrono>
 #include <exception>
 
-#include "config/limits.hpp"
+#include "config/structured_limits.hpp"
 
 namespace tandem {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "config/limits.hpp"
+#include "config/structured_limits.hpp"
 
 namespace tandem::net {
 namespace {
