@@ -15,7 +15,7 @@ namespace tandem {
 namespace {
 
 const error kClosing{error_code::unavailable, "The server is shutting down; try again later.", {}};
-constexpr int kCompileNiceness = 10;  // streams that run go first
+constexpr int kCompileNiceness = 5;  // streams that run go first
 
 compiled_grammar compile_now(const grammar_compiler& compiler, const structured_spec& spec) {
   try {

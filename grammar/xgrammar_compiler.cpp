@@ -20,7 +20,11 @@ namespace {
 
 using form = structured_spec::form;
 
+/// XGrammar's reasons may quote all of what was sent.
+constexpr std::size_t kMostReasonBytes = 300;
+
 tl::unexpected<error> refuse(const structured_spec& spec, std::string reason) {
+  if (reason.size() > kMostReasonBytes) reason.resize(kMostReasonBytes);
   while (!reason.empty() && (reason.back() == '\n' || reason.back() == ' ' || reason.back() == '.')) reason.pop_back();
   return fail(error_code::invalid_argument, fmt::format("'{}' cannot be used: {}.", spec.field, reason), spec.field);
 }
