@@ -181,7 +181,7 @@ void read_timeout(field_reader& fields, std::string_view header, generation_requ
 }
 
 void refuse_later_features(field_reader& fields) {
-  for (const std::string_view name : {"logits_processors", "chat_template", "functions"})
+  for (const std::string_view name : {"logits_processors", "chat_template"})
     fields.refuse_unsupported(name);
   if (fields.boolean("use_beam_search").value_or(false)) fields.refuse_unsupported("use_beam_search");
   if (const auto words = fields.array("bad_words"); words && !words->empty()) fields.refuse_unsupported("bad_words");
