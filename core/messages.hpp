@@ -106,6 +106,12 @@ struct publish_blocks {
   std::uint32_t pool_gen = 0;
   std::vector<entry> entries;
 };
+/// scheduler → kv_allocator. One more hold on each of these blocks, for another choice of the same request: some
+/// sequence of the scheduler's holds them when this is sent, so they are there when it arrives. No answer.
+struct share_blocks {
+  std::uint32_t pool_gen = 0;
+  std::vector<block_id> blocks;
+};
 /// scheduler → kv_allocator. The sequence's hold on these blocks ends; every stream has passed its work on them. No
 /// answer.
 struct release_blocks {

@@ -43,6 +43,12 @@ struct table_delta {
   std::vector<block_id> blocks;
 };
 
+/// What a block holds is written into another one, for a sequence that goes on where a second one does, too.
+struct block_copy {
+  block_id from = kNoBlock;
+  block_id to = kNoBlock;
+};
+
 /// One sequence's rows in a target step.
 struct step_rows {
   slot_id slot = kNoSlot;
@@ -63,6 +69,7 @@ struct step_work {
   std::vector<slot_opening> opened;
   std::vector<slot_id> closed;  ///< lives that ended; applied before `opened`
   std::vector<table_delta> table_deltas;
+  std::vector<block_copy> copies;  ///< of the target's pages, before any row
   std::vector<step_rows> rows;
   std::vector<std::shared_ptr<ticket>> tickets;  ///< one per draft source that takes part
 };

@@ -11,14 +11,17 @@
 namespace tandem {
 
 void scheduler::impl::start_waiting() {
-  while (!waiting.empty()) {
-    if (static_cast<std::int32_t>(running.size()) + matching >= options.max_num_seqs) return;
-    sequence& seq = *waiting.begin()->second;
+  // Slots in use, and those of choices that wait for their prompt: younger sequences do not take them.
+  std::int32_t busy = static_cast<std::int32_t>(running.size()) + matching;
+  for (auto next = waiting.begin(); next != waiting.end() && busy < options.max_num_seqs; ++busy) {
+    sequence& seq = *next->second;
+    ++next;
+    if (waits_for_prompt(seq)) continue;
     // Headroom of a block for each running sequence, so that a newcomer is not the next victim. Alone it always fits.
-    const auto busy = static_cast<std::int32_t>(running.size()) + matching;
-    const std::int32_t need = blocks_for(seq.length() + 1) + busy;
+    const std::int32_t shared = prompt_is_computed(seq) ? shareable_blocks(seq) : 0;
+    const std::int32_t need = blocks_for(seq.length() + 1) - shared + busy;
     if (busy > 0 && lease.obtainable() < need) return;
-    waiting.erase(waiting.begin());
+    waiting.erase({seq.rank, &seq});
     begin(seq);
   }
 }
@@ -26,6 +29,9 @@ void scheduler::impl::start_waiting() {
 void scheduler::impl::begin(sequence& seq) {
   const bool reuse =
       options.prefix_caching && seq.request->logprobs.prompt_top < 0 && seq.length() > options.block_size;
+  // What it generated before a preemption may be found as well; else the blocks of another choice are as good.
+  const bool longer_match = reuse && seq.output_length() > 0;
+  if (!longer_match && prompt_is_computed(seq)) return run_behind_prompt(seq);
   if (!reuse) {
     seq.first_match_done = true;  // what a later life finds is its own
     run(seq);
@@ -51,6 +57,7 @@ void scheduler::impl::run(sequence& seq) {
   seq.slot_gen = ++slot_gens[static_cast<std::size_t>(seq.slot)];
   seq.length_at_start = seq.length();
   running.emplace(seq.rank, &seq);
+  if (!seq.started) note_started(seq);
 }
 
 /// What the slot's life added to the sequence and the source that learns from outputs was not told in proposals: each
@@ -114,9 +121,11 @@ void scheduler::impl::end_now(sequence& seq, finish end) {
 }
 
 void scheduler::impl::retire(sequence& seq, finish_reason reason) {
+  keep_prompt(seq);
   if (seq.at == sequence::stage::running) stop_running(seq);
   if (seq.at == sequence::stage::matching) --matching;  // its pinned blocks go back when the answer comes
   if (seq.at == sequence::stage::waiting) waiting.erase({seq.rank, &seq});
+  leave_group(seq);
   out.retired.push_back({seq.id, reason});
   sequences.erase(seq.id);
 }

@@ -56,9 +56,12 @@ bool scheduler::impl::cover(sequence& seq, std::int32_t tokens) {
   return static_cast<std::int32_t>(seq.table.size()) >= need;
 }
 
-/// Preempts from the youngest on until blocks come back, but never the needy one: it waits with what it has.
+/// Lets go of prompts that nobody computes with, then preempts from the youngest on, until blocks come back; but never
+/// the needy one: it waits with what it has.
 void scheduler::impl::make_room(const sequence& needy) {
+  const auto drop = [this](auto& group) { return drop_kept(group.second); };
   while (lease.exhausted() && fenced.empty()) {
+    if (std::any_of(groups.begin(), groups.end(), drop)) continue;
     sequence& youngest = *running.rbegin()->second;
     if (&youngest == &needy) return;
     preempt(youngest);
@@ -251,6 +254,10 @@ void scheduler::check() const {
     TANDEM_ASSERT((seq->at == sequence::stage::running) == (seq->slot != kNoSlot));
     TANDEM_ASSERT(seq->output_length() <= std::max(seq->max_tokens, 0));
     for (const block_id block : seq->table) TANDEM_ASSERT(block >= 0 && block < s.options.num_kv_blocks);
+  }
+  for (const auto& [id, group] : s.groups) {
+    TANDEM_ASSERT(group.unstarted > 0 || !group.members.empty());
+    TANDEM_ASSERT(group.kept.blocks.empty() || group.unstarted > 0);
   }
   TANDEM_ASSERT(matching == static_cast<std::size_t>(s.matching));
   TANDEM_ASSERT(s.sequences.size() == s.running.size() + s.waiting.size() + matching);

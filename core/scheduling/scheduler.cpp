@@ -109,6 +109,7 @@ void scheduler::impl::admit(const admit_sequence& message, time_point) {
   sequence& placed = *seq;
   const bool is_new = sequences.emplace(message.id, std::move(seq)).second;
   TANDEM_ASSERT(is_new);
+  join_group(placed);
   waiting.emplace(placed.rank, &placed);
 }
 
@@ -185,6 +186,7 @@ void scheduler::impl::settle_row(const planned_rows& part, const slot_outcome& s
   auto entry = commit_outcome(seq, slot, options);
   totals.generated_tokens += static_cast<std::int32_t>(entry.tokens.size());
   settle_drafts(part, slot, evidence, seq.stats.accepted_tokens - accepted_before);
+  remember_prompt_scores(seq, entry.prompt_logprobs);
   publish(seq);
   const std::optional<finish_reason> ended = entry.end ? std::optional<finish_reason>(entry.end->reason) : std::nullopt;
   if (ended) entry.stats = seq.stats;
@@ -291,6 +293,7 @@ void scheduler::impl::restart_allocator(const allocator_restarted& message) {
     seq->at = sequence::stage::waiting;
     waiting.emplace(seq->rank, seq.get());
   }
+  for (auto& [request, group] : groups) group.kept = {};  // gone with the old pool, like everything nobody runs with
   out.adopt = std::move(adopt);
 }
 
@@ -350,6 +353,7 @@ scheduler::status scheduler::current() const {
   now.running = static_cast<std::int32_t>(impl_->running.size());
   now.waiting = static_cast<std::int32_t>(impl_->waiting.size()) + impl_->matching;
   for (const auto& [rank, seq] : impl_->running) now.blocks_used += static_cast<std::int32_t>(seq->table.size());
+  for (const auto& [id, group] : impl_->groups) now.blocks_used += static_cast<std::int32_t>(group.kept.blocks.size());
   now.blocks_leased = impl_->lease.size();
   now.steps = impl_->last_step;
   now.step_in_flight = impl_->in_flight != nullptr;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/scheduling/block_lease.hpp"
+#include "core/scheduling/choice_group.hpp"
 #include "core/scheduling/scheduler.hpp"
 #include "core/scheduling/sequence.hpp"
 #include "core/scheduling/step_builder.hpp"
@@ -48,6 +49,23 @@ struct scheduler::impl {
   void release_fenced(draft_method method, step_id step_done);
   void publish(sequence& seq);
 
+  // prompt_sharing.cpp: choices of one request compute its prompt once
+  void join_group(sequence& seq);
+  void leave_group(sequence& seq);
+  void note_started(sequence& seq);
+  std::int32_t shareable_blocks(const sequence& seq) const;
+  bool holds_prompt(const sequence& seq) const;
+  bool waits_for_prompt(const sequence& seq) const;
+  bool prompt_is_computed(const sequence& seq) const;
+  leading_blocks prompt_blocks_of(const sequence& seq) const;
+  leading_blocks computed_prompt(const sequence& seq) const;
+  void hold_again(const std::vector<block_id>& blocks);
+  void run_behind_prompt(sequence& seq);
+  void repeat_prompt_scores(sequence& seq);
+  void remember_prompt_scores(const sequence& seq, const std::vector<token_logprobs>& scores);
+  void keep_prompt(const sequence& seq);
+  bool drop_kept(choice_group& group);
+
   // planning.cpp: the next step
   void plan_step(time_point now);
   std::vector<planned_rows> plan_rows();
@@ -70,6 +88,7 @@ struct scheduler::impl {
   scheduler_options options;
   std::unique_ptr<speculation_policy> policy;
   std::map<sequence_id, std::unique_ptr<sequence>> sequences;  // every live one
+  std::map<request_id, choice_group> groups;                   // of requests with several choices
   std::set<std::pair<service_rank, sequence*>> waiting;
   std::set<std::pair<service_rank, sequence*>> running;  // with a slot
   std::vector<slot_id> free_slots;

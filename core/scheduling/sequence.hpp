@@ -13,6 +13,8 @@
 
 namespace tandem {
 
+struct choice_group;
+
 /// Where the order of service comes from: smaller goes first, equal ranks cannot occur (arrival is unique).
 struct service_rank {
   std::int32_t priority = 0;  ///< 0 for all under first come, first served
@@ -49,6 +51,8 @@ struct sequence {
   std::uint64_t salt = 0;
   std::int32_t max_tokens = 0;
   service_rank rank;
+  choice_group* group = nullptr;  ///< null: the request has no other choice
+  bool started = false;           ///< had a slot
   time_point submitted{};
   std::optional<time_point> deadline;
 

@@ -2,6 +2,7 @@
 /// A made-up model whose next token is a hash of all earlier tokens, read through the block table from a shadow KV: a
 /// wrong, stale or shifted block changes the answer. Used by the simulation, without threads.
 
+#include <algorithm>
 #include <cstdint>
 #include <unordered_map>
 #include <vector>
@@ -44,6 +45,8 @@ class shadow_kv {
   struct slot {
     std::uint32_t gen = 0;
     std::uint64_t key = 0;  ///< noise_key of the opening
+    std::int32_t prompt_length = 0;
+    std::int32_t prompt_logprobs = -1;
     std::vector<block_id> table;
   };
   using slots = std::unordered_map<slot_id, slot>;
@@ -78,7 +81,8 @@ class shadow_kv {
   template <class Work>
   static void apply(const Work& work, slots& to) {
     for (const slot_id closed : work.closed) to.erase(closed);
-    for (const slot_opening& opening : work.opened) to[opening.slot] = slot{opening.slot_gen, opening.noise_key, {}};
+    for (const slot_opening& opening : work.opened) 
+      to[opening.slot] = {opening.slot_gen, opening.noise_key, opening.prompt_length, opening.prompt_logprobs, {}};
     for (const table_delta& delta : work.table_deltas) {
       auto& table = to.at(delta.slot).table;
       TANDEM_ASSERT(delta.first_index <= static_cast<std::int32_t>(table.size()));
@@ -98,6 +102,15 @@ class shadow_kv {
   slots slots_;
 };
 
+/// A made-up score of the known token behind each row, as far as the prompt reaches: its position.
+inline void score_prompt(const shadow_kv::slot& slot, const step_rows& rows, slot_outcome& outcome) {
+  if (slot.prompt_logprobs < 0) return;
+  const auto known = static_cast<std::int32_t>(rows.tokens.size()) + (rows.following_token == kNoToken ? 0 : 1);
+  const std::int32_t end = std::min(slot.prompt_length, rows.first_position + known);
+  for (std::int32_t position = rows.first_position + 1; position < end; ++position)
+    outcome.prompt_logprobs.push_back({position, -static_cast<float>(position), 1, {}});
+}
+
 inline slot_outcome run_rows(shadow_kv& kv, const step_rows& rows, const step_work& work) {
   slot_outcome outcome;
   outcome.slot = rows.slot;
@@ -107,6 +120,7 @@ inline slot_outcome run_rows(shadow_kv& kv, const step_rows& rows, const step_wo
   std::int32_t position = rows.first_position;
   for (const token_id token : rows.tokens) state = kv.row(rows.slot, position++, token);
   outcome.rows_done = static_cast<std::int32_t>(rows.tokens.size());
+  score_prompt(kv.at(rows.slot), rows, outcome);
   if (!rows.yields_token) return outcome;
   outcome.tokens.push_back(next_token(state));
   if (rows.ticket_index < 0) return outcome;
