@@ -59,6 +59,19 @@ void turn_away(intake_state& state, const submit_generation& message, error why)
   state.counters->live_requests.fetch_sub(1);
 }
 
+/// On the encoder's thread, behind the prompt.
+prompt_encoded with_bad_words(const encoder& words, const submit_generation& message,
+                              result<std::vector<token_id>> tokens) {
+  prompt_encoded encoded{message.id, std::move(tokens), {}};
+  if (!encoded.tokens || message.request->bad_words.empty()) return encoded;
+  auto bad_words = words.encode_bad_words(message.request->bad_words);
+  if (bad_words)
+    encoded.bad_words = std::move(*bad_words);
+  else
+    encoded.tokens = tl::unexpected(std::move(bad_words.error()));
+  return encoded;
+}
+
 void submit(self_pointer self, const submit_generation& message) {
   auto& state = self->state;
   if (state.closed) return turn_away(state, message, *state.closed);
@@ -66,9 +79,11 @@ void submit(self_pointer self, const submit_generation& message) {
   // The request owns the prompt; the pointer shares that ownership.
   std::shared_ptr<const prompt_source> prompt(message.request, &message.request->prompt);
   intake_actor me = self;
-  auto queued = state.prompts->push(std::move(prompt), [me, id = message.id](result<std::vector<token_id>> tokens) {
-    caf::anon_send(me, prompt_encoded{id, std::move(tokens)});
-  });
+  // The encoder itself makes the call, so it is there.
+  auto queued = state.prompts->push(
+      std::move(prompt), [me, message, words = state.prompts.get()](result<std::vector<token_id>> tokens) {
+        caf::anon_send(me, with_bad_words(*words, message, std::move(tokens)));
+      });
   if (!queued) refuse_encoding(state, message.id, std::move(queued.error()));
 }
 
@@ -77,7 +92,7 @@ void admit(self_pointer self, const prompt_encoded& message) {
   if (!state.desk->encoding(message.id)) return;  // cancelled meanwhile
   if (!message.tokens) return refuse_encoding(state, message.id, message.tokens.error());
   const auto client = state.desk->client(message.id);
-  auto admission = state.desk->admit(message.id, *message.tokens);
+  auto admission = state.desk->admit(message.id, *message.tokens, message.bad_words);
   if (!admission) return answer_refusal(state, message.id, *client, std::move(admission.error()));
   client->answer({message.id, std::nullopt, admission->sequences.front().prompt});
   for (auto& stream : admission->streams) self->send(state.streamer, std::move(stream));

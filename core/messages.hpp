@@ -40,6 +40,7 @@ struct encode_prompt {
 struct prompt_encoded {
   request_id id;
   result<std::vector<token_id>> tokens;
+  std::vector<std::vector<token_id>> bad_words;  ///< of the request's, as sampling_params has them
 };
 
 /// bridge → intake → scheduler (one mailbox each, so a cancel never overtakes its request). The client is gone or said

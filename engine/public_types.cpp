@@ -152,10 +152,13 @@ result<generation_request> to_generation_request(Request request) {
     return fail(error_code::invalid_argument, "n must be from 1 to " + std::to_string(limits::kMaxChoices) + ".", "n");
   generation_request result;
   result.sampling = to_sampling(wanted);
+  result.bad_words = wanted.bad_words;
   result.stopping = to_stopping(wanted);
   result.logprobs.top = wanted.logprobs;
   result.speculation = *speculation;
   result.n = wanted.n;
+  result.best_of = wanted.best_of;
+  if (wanted.use_beam_search) result.beams = {wanted.length_penalty, wanted.early_stopping};
   result.timeout = request.timeout;
   result.prompt = to_prompt(request);
   return result;

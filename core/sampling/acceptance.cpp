@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/assert.hpp"
+#include "core/sampling/bad_words.hpp"
 #include "core/sampling/distribution.hpp"
 #include "core/sampling/noise.hpp"
 
@@ -85,13 +86,16 @@ draft_source source_of(const acceptance_input& input, std::size_t row) {
   return {input.drafts[row], input.q.empty() ? std::span<const float>{} : std::span<const float>{input.q[row]}};
 }
 
-row_verdict verify_row(const acceptance_input& input, std::size_t row, const token_counts& counts) {
+/// `output`: as recent_output, of this row.
+row_verdict verify_row(const acceptance_input& input, std::size_t row, const token_counts& counts,
+                       std::span<const token_id> output) {
   const sampling_params& params = *input.params;
   const auto index = static_cast<std::int32_t>(row);
   const std::span<float> logits = input.logits(index);
   if (penalties_active(params, input.output_index + index)) {
     apply_penalties(logits, params, counts, input.output_index + index);
   }
+  ban_bad_words(logits, params, output);
   const row_place at{input.key, input.position + index};
   const bool is_draft = row < input.drafts.size();
   // A draft outside the vocabulary has p = 0. The residual still subtracts q of the ids inside it.
@@ -109,10 +113,12 @@ acceptance_output verify_drafts(const acceptance_input& input, token_counts& cou
   TANDEM_ASSERT(input.q.empty() || input.q.size() == input.drafts.size());
   acceptance_output out;
   out.tokens.reserve(input.drafts.size() + 1);
+  std::vector<token_id> output(input.recent_output.begin(), input.recent_output.end());
   for (std::size_t row = 0; row <= input.drafts.size(); ++row) {
-    const row_verdict verdict = verify_row(input, row, counts);
+    const row_verdict verdict = verify_row(input, row, counts, output);
     // Counted before the next row is looked at: draft i is judged as if drafts 0 … i-1 were committed.
     counts.add_output(verdict.token);
+    output.push_back(verdict.token);
     out.tokens.push_back(verdict.token);
     if (!verdict.accepted) break;
     ++out.accepted;

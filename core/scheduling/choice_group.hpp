@@ -3,10 +3,12 @@
 /// last one's end.
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "core/ids.hpp"
-#include "core/request.hpp"
+#include "core/messages.hpp"
+#include "core/scheduling/beam_lanes.hpp"
 
 namespace tandem {
 
@@ -27,6 +29,9 @@ struct choice_group {
   std::vector<token_logprobs> prompt_scores;
   /// The prompt's blocks, held for those that have not started when the last choice that held them ended.
   leading_blocks kept;
+  /// With best_of, what each choice has said, by choice; told when all have ended.
+  std::vector<tokens_committed::entry> ballot;
+  std::unique_ptr<beam_lanes> beams;  ///< null: the choices are sampled
 };
 
 }  // namespace tandem

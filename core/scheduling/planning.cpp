@@ -63,7 +63,7 @@ void scheduler::impl::make_room(const sequence& needy) {
   while (lease.exhausted() && fenced.empty()) {
     if (std::any_of(groups.begin(), groups.end(), drop)) continue;
     sequence& youngest = *running.rbegin()->second;
-    if (&youngest == &needy) return;
+    if (&youngest == &needy || (is_lane(needy) && youngest.group == needy.group)) return;
     preempt(youngest);
   }
 }
@@ -73,6 +73,10 @@ std::vector<sequence*> scheduler::impl::secure_blocks() {
   std::vector<sequence*> ready;
   for (auto at = running.begin(); at != running.end();) {
     sequence& seq = *at->second;
+    if (seq.parked) {
+      ++at;
+      continue;
+    }
     resolve_drafts(seq);
     const bool whole = seq.decoding() || !options.chunked_prefill;
     const std::int32_t tokens = whole ? seq.length() : seq.computed + 1;
@@ -138,7 +142,8 @@ std::vector<draft_choice> scheduler::impl::draft_wishes(const std::vector<sequen
     draft_choice& choice = choices[i];
     const bool too_long =
         kind_of(choice.method) == source_kind::model && ready[i]->length() > options.draft_context_limit;
-    if (choice.method == draft_method::none || !source_ready(choice.method) || too_long) choice = {};
+    const bool drafts = choice.method != draft_method::none && !is_lane(*ready[i]);
+    if (!drafts || !source_ready(choice.method) || too_long) choice = {};
     const std::int32_t fits = asked[i].decoding ? asked[i].fits[static_cast<std::size_t>(choice.method)] : 0;
     choice.k = std::min(choice.k, fits);
   }
@@ -232,6 +237,11 @@ void scheduler::impl::launch(std::vector<planned_rows> plan, time_point now) {
 }
 
 void scheduler::impl::plan_step(time_point now) {
+  for (auto& [request, group] : groups) {
+    if (!group.beams) continue;
+    wake_lanes(group);
+    take_due_steps(group);
+  }
   std::vector<planned_rows> plan = plan_rows();
   if (!plan.empty()) launch(std::move(plan), now);
 }
@@ -262,7 +272,10 @@ void scheduler::check() const {
   TANDEM_ASSERT(matching == static_cast<std::size_t>(s.matching));
   TANDEM_ASSERT(s.sequences.size() == s.running.size() + s.waiting.size() + matching);
   // Liveness: whoever waits, waits for an answer that will come.
-  const bool something_under_way = s.in_flight || s.lease.pending() || s.matching > 0 || !s.fenced.empty();
+  const auto arrives = [&](const auto& entry) { return entry.second.beams && !s.beams_are_complete(entry.second); };
+  const bool lanes_under_way = std::any_of(s.groups.begin(), s.groups.end(), arrives);
+  const bool something_under_way =
+      s.in_flight || s.lease.pending() || s.matching > 0 || !s.fenced.empty() || lanes_under_way;
   TANDEM_ASSERT(s.sequences.empty() || something_under_way);
 }
 

@@ -9,7 +9,7 @@
 namespace tandem {
 
 void scheduler::impl::join_group(sequence& seq) {
-  if (seq.request->sequences() == 1) return;
+  if (seq.request->sequences() == 1 && !seq.request->beams) return;
   const auto [at, is_new] = groups.try_emplace(seq.id.request);
   choice_group& group = at->second;
   if (is_new) group.unstarted = seq.request->sequences();
@@ -47,7 +47,7 @@ bool scheduler::impl::holds_prompt(const sequence& seq) const {
 
 /// An older choice of the same request is computing the prompt: its blocks are worth the wait.
 bool scheduler::impl::waits_for_prompt(const sequence& seq) const {
-  if (shareable_blocks(seq) == 0 || prompt_is_computed(seq)) return false;
+  if (shareable_blocks(seq) == 0 || is_lane(seq) || prompt_is_computed(seq)) return false;
   const auto& members = seq.group->members;
   const auto self = std::find(members.begin(), members.end(), &seq);
   return std::any_of(members.begin(), self, [](auto* older) { return older->at != sequence::stage::waiting; });
@@ -83,8 +83,8 @@ void scheduler::impl::hold_again(const std::vector<block_id>& blocks) {
   out.share->blocks.insert(out.share->blocks.end(), blocks.begin(), blocks.end());
 }
 
-/// The sequence gets a slot and goes on behind the prompt that another choice has computed.
-void scheduler::impl::run_behind_prompt(sequence& seq) {
+/// The sequence goes on behind the prompt that another choice has computed.
+void scheduler::impl::take_prompt(sequence& seq) {
   leading_blocks lead = computed_prompt(seq);
   TANDEM_ASSERT(!lead.blocks.empty());
   hold_again(lead.blocks);
@@ -94,6 +94,10 @@ void scheduler::impl::run_behind_prompt(sequence& seq) {
   seq.published_draft = lead.published_draft;
   seq.source(draft_method::draft_model).known = lead.draft_known;
   if (!std::exchange(seq.first_match_done, true)) seq.stats.cached_tokens = seq.computed;
+}
+
+void scheduler::impl::run_behind_prompt(sequence& seq) {
+  take_prompt(seq);
   repeat_prompt_scores(seq);
   run(seq);
 }
@@ -104,12 +108,11 @@ void scheduler::impl::repeat_prompt_scores(sequence& seq) {
   const auto known = static_cast<std::int32_t>(scores.size());
   if (seq.request->logprobs.prompt_top < 0 || known <= seq.prompt_scored) return;
   TANDEM_ASSERT(known >= seq.computed);
-  if (!out.committed) out.committed.emplace();
   tokens_committed::entry entry;
   entry.id = seq.id;
   entry.first_index = seq.output_length();
   entry.prompt_logprobs.assign(scores.begin() + seq.prompt_scored, scores.end());
-  out.committed->entries.push_back(std::move(entry));
+  tell(seq, std::move(entry));
   seq.prompt_scored = known;
 }
 
@@ -136,9 +139,7 @@ void scheduler::impl::keep_prompt(const sequence& seq) {
 bool scheduler::impl::drop_kept(choice_group& group) {
   const leading_blocks kept = std::exchange(group.kept, {});
   if (kept.blocks.empty()) return false;
-  if (!out.release) out.release.emplace(release_blocks{pool_gen, {}});
-  out.release->blocks.insert(out.release->blocks.end(), kept.blocks.begin(), kept.blocks.end());
-  lease.note_released(static_cast<std::int32_t>(kept.blocks.size()));
+  let_go(kept.blocks);
   return true;
 }
 

@@ -163,16 +163,42 @@ TEST(openai_requests, numbers_are_of_the_right_kind_and_in_range) {
 
 TEST(openai_requests, D1_features_of_later_versions_are_refused_by_name) {
   for (const std::string fields :
-       {R"("response_format":{"type":"json_object"})", R"("best_of":3)", R"("use_beam_search":true)", R"("suffix":"x")",
-        R"("structured_outputs":{"regex":"a"})", R"("bad_words":["x"])", R"("guided_json":{})",
+       {R"("response_format":{"type":"json_object"})", R"("use_beam_search":true)", R"("suffix":"x")",
+        R"("structured_outputs":{"regex":"a"})", R"("guided_json":{})",
         R"("speculative":{"method":"lookahead"})"}) {
     const auto parsed = completion(fields);
     ASSERT_FALSE(parsed) << fields;
     EXPECT_EQ(parsed.error().code, error_code::unsupported) << fields;
   }
-  EXPECT_TRUE(completion(R"("response_format":{"type":"text"},"best_of":1,"use_beam_search":false,"bad_words":[])"));
+  EXPECT_TRUE(completion(R"("response_format":{"type":"text"},"use_beam_search":false)"));
   EXPECT_FALSE(chat(R"([{"role":"user","content":"x"}])", R"("tool_choice":"required")"));
   EXPECT_TRUE(chat(R"([{"role":"user","content":"x"}])", R"("tool_choice":"auto","tools":[{"type":"function"}])"));
+}
+
+TEST(openai_requests, bad_words_are_strings) {
+  EXPECT_EQ(completion(R"("bad_words":["a"," b"])")->prompts.front().bad_words, (std::vector<std::string>{"a", " b"}));
+  EXPECT_TRUE(completion(R"("bad_words":[])")->prompts.front().bad_words.empty());
+  const std::string long_word(limits::kMaxBadWordBytes + 1, 'x');
+  std::string too_many;
+  for (std::size_t i = 0; i < limits::kMaxBadWords; ++i) too_many += "\"a\",";
+  for (const std::string words : {std::string(R"("a")"), std::string(R"([""])"), std::string("[1]"),
+                                  "[\"" + long_word + "\"]", "[" + too_many + "\"a\"]"}) {
+    const auto parsed = completion("\"bad_words\":" + words);
+    ASSERT_FALSE(parsed) << words;
+    EXPECT_EQ(parsed.error().param, "bad_words") << words;
+  }
+}
+
+TEST(openai_requests, best_of_is_at_least_n_and_not_streamed) {
+  EXPECT_EQ(completion(R"("best_of":3,"n":2)")->prompts.front().best_of, 3);
+  EXPECT_EQ(completion(R"("best_of":3,"n":2)")->n, 2);
+  EXPECT_TRUE(completion(R"("best_of":2,"n":2,"stream":true)"));
+  for (const std::string fields : {R"("best_of":1,"n":2)", R"("best_of":0)", R"("best_of":129)", R"("best_of":"3")",
+                                   R"("best_of":3,"stream":true)"}) {
+    const auto parsed = completion(fields);
+    ASSERT_FALSE(parsed) << fields;
+    EXPECT_EQ(parsed.error().param, "best_of") << fields;
+  }
 }
 
 TEST(openai_requests, prompts_come_in_four_shapes) {

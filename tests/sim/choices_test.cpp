@@ -144,6 +144,67 @@ TEST(Choices, AFailedLeaderIsReplacedByTheNextOne) {
   EXPECT_GT(failed, 80);
 }
 
+double mean_logprob(sequence_id id, const job& wanted) {
+  double sum = 0;
+  const std::uint64_t key = id.request.value * limits::kMaxChoices + static_cast<std::uint64_t>(id.choice);
+  for (std::int32_t i = 0; i < wanted.max_tokens; ++i)
+    sum += static_cast<double>(made_logprob(key, static_cast<std::int32_t>(wanted.prompt.size()) + i));
+  return sum / wanted.max_tokens;
+}
+
+TEST(BestOf, ShowsTheChoicesWithTheHighestMeanLogprobBestFirst) {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    engine_options options;
+    options.num_blocks = seed % 2 == 0 ? 64 : 16;
+    options.max_model_len = 48;
+    options.method = draft_method::draft_model;
+    options.k = 3;
+    simulated_engine engine(options, seed);
+    std::mt19937_64 random(seed);
+    const job wanted{.prompt = random_prompt(random, static_cast<std::int32_t>(1 + seed)),
+                     .max_tokens = 7,
+                     .n = 3,
+                     .best_of = 8,
+                     .logprobs = seed % 3 == 0 ? -1 : 0};
+    const auto first = engine.submit(wanted);
+    std::vector<double> means;
+    for (std::int32_t i = 0; i < wanted.best_of; ++i) means.push_back(mean_logprob(choice(first, i), wanted));
+    std::sort(means.rbegin(), means.rend());
+    engine.run_until_idle();
+    for (std::int32_t i = 0; i < wanted.n; ++i) {
+      expect_oracle(engine, choice(first, i), wanted);
+      const auto& told = engine.view(choice(first, i)).logprobs;
+      EXPECT_EQ(told.size(), wanted.logprobs < 0 ? 0u : 7u);
+      double sum = 0;
+      for (const token_logprobs& token : told) sum += static_cast<double>(token.logprob);
+      if (!told.empty()) {
+        EXPECT_NEAR(sum / 7, means[static_cast<std::size_t>(i)], 1e-9);
+      }
+      EXPECT_EQ(engine.view(choice(first, i)).stats.unshown_tokens, i == 0 ? 5 * wanted.max_tokens : 0);
+    }
+    expect_idle(engine, options);
+  }
+}
+
+TEST(BestOf, TellsWhatThereIsWhenItIsCancelled) {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    engine_options options;
+    simulated_engine engine(options, seed);
+    std::mt19937_64 random(seed);
+    const auto id = engine.submit({.prompt = random_prompt(random, 20), .max_tokens = 60, .n = 2, .best_of = 5});
+    for (std::uint64_t i = random() % 120; i > 0; --i) engine.deliver_one();
+    engine.cancel(id);
+    engine.run_until_idle();
+    for (std::int32_t i = 0; i < 2; ++i) {
+      EXPECT_EQ(engine.view(choice(id, i)).end->reason, finish_reason::cancelled);
+      const auto& tokens = engine.view(choice(id, i)).tokens;
+      const auto expected = oracle(engine.prompt(id), 60);
+      EXPECT_TRUE(tokens.size() <= 60 && std::equal(tokens.begin(), tokens.end(), expected.begin()));
+    }
+    expect_idle(engine, options);
+  }
+}
+
 /// Few blocks, drafts, cancels, priorities, dying actors: every choice that lives has the oracle's answer.
 TEST(Choices, SurviveCancelsKillsAndExpiryUnderPressure) {
   std::int64_t preemptions = 0;

@@ -76,6 +76,9 @@ sequence_id simulated_engine::submit(const job& wanted) {
   request->cache_salt = wanted.cache_salt;
   request->logprobs.prompt_top = wanted.prompt_logprobs;
   request->n = wanted.n;
+  request->best_of = wanted.best_of;
+  request->logprobs.top = wanted.logprobs;
+  request->beams = wanted.beams;
   auto sampling = std::make_shared<sampling_params>();
   sampling->temperature = 0;
   sampling->min_tokens = wanted.min_tokens;
@@ -86,11 +89,12 @@ sequence_id simulated_engine::submit(const job& wanted) {
   admit.max_tokens = wanted.max_tokens;
   admit.submitted = now_;
   const request_id id{next_request_++};
-  for (std::int32_t choice = 0; choice < wanted.n; ++choice) {
+  for (std::int32_t choice = 0; choice < admit.request->sequences(); ++choice) {
     admit.id = {id, choice};
     admit.noise_key = key_of(admit.id);
     admit.arrival = ++arrivals_;
-    clients_[admit.id] = {};
+    clients_[admit.id].shown = choice < wanted.n;
+    clients_[admit.id].searches = wanted.beams.has_value();
     prompts_[admit.id] = wanted.prompt;
     intake_.push_back(admit);
   }
@@ -98,7 +102,9 @@ sequence_id simulated_engine::submit(const job& wanted) {
 }
 
 void simulated_engine::send(scheduler_commands commands) {
-  scheduler_->check();
+  // A lease that a dead allocator's successor answers looks like an empty pool, until the scheduler hears of the death.
+  const auto restarts = [](const from_supervisor& message) { return std::holds_alternative<allocator_restarted>(message); };
+  if (std::none_of(supervisor_.begin(), supervisor_.end(), restarts)) scheduler_->check();
   for (std::size_t i = 0; i < commands.proposals.size(); ++i) {
     const auto method = static_cast<std::size_t>(commands.methods[i]);
     if (!drafter_lost_[method]) drafters_[method].push_back(commands.proposals[i].work);
@@ -121,11 +127,13 @@ void simulated_engine::send(scheduler_commands commands) {
 void simulated_engine::record(const tokens_committed& message) {
   for (const auto& entry : message.entries) {
     client_view& client = clients_.at(entry.id);
+    TANDEM_ASSERT(client.shown);
     TANDEM_ASSERT(!client.end);  // nothing after the terminal event
     TANDEM_ASSERT(entry.first_index == static_cast<std::int32_t>(client.tokens.size()));
     TANDEM_ASSERT(entry.accepted.size() == entry.tokens.size());
     client.tokens.insert(client.tokens.end(), entry.tokens.begin(), entry.tokens.end());
     client.accepted.insert(client.accepted.end(), entry.accepted.begin(), entry.accepted.end());
+    client.logprobs.insert(client.logprobs.end(), entry.logprobs.begin(), entry.logprobs.end());
     client.prompt_scores.insert(client.prompt_scores.end(), entry.prompt_logprobs.begin(), entry.prompt_logprobs.end());
     client.end = entry.end;
     if (entry.end) client.stats = entry.stats;
@@ -167,12 +175,12 @@ void simulated_engine::check_unused(const std::vector<block_id>& blocks) const {
 /// What the scheduler counts as computed is in the pages, and is of these very tokens.
 void simulated_engine::check_pages(shadow_kv& pages, slot_id slot, std::int32_t position) {
   const sequence_id id = sequence_of(pages.at(slot).key);
-  std::vector<token_id> known = prompts_.at(id);
-  const std::vector<token_id>& output = clients_.at(id).tokens;
-  known.insert(known.end(), output.begin(), output.end());
-  TANDEM_ASSERT(position <= static_cast<std::int32_t>(known.size()));
+  const std::vector<token_id>& prompt = prompts_.at(id);
+  if (clients_.at(id).searches) position = std::min(position, static_cast<std::int32_t>(prompt.size()));
+  const auto in_prompt = static_cast<std::size_t>(std::min(position, static_cast<std::int32_t>(prompt.size())));
   std::uint64_t state = 0;
-  for (std::int32_t i = 0; i < position; ++i) state = mix(state, known[static_cast<std::size_t>(i)]);
+  for (const token_id token : std::span(prompt).first(in_prompt)) state = mix(state, token);
+  for (std::int32_t i = static_cast<std::int32_t>(in_prompt); i < position; ++i) state = mix(state, next_token(state));
   TANDEM_ASSERT(pages.before(slot, position) == state);
 }
 

@@ -51,7 +51,10 @@ struct engine_options {
 struct client_view {
   std::vector<token_id> tokens;
   std::vector<std::uint8_t> accepted;
+  std::vector<token_logprobs> logprobs;
   std::vector<token_logprobs> prompt_scores;
+  bool searches = false;  ///< its tokens are not those of oracle()
+  bool shown = true;  ///< false: made for best_of, and never told of under this number
   std::optional<finish> end;
   sequence_stats stats;
   bool retired = false;
@@ -67,6 +70,9 @@ struct job {
   std::string cache_salt;
   std::int32_t prompt_logprobs = -1;
   std::int32_t n = 1;
+  std::int32_t best_of = 1;
+  std::int32_t logprobs = -1;
+  std::optional<beam_params> beams;
 };
 
 class simulated_engine {
