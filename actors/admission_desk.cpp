@@ -52,8 +52,8 @@ result<admission_desk::admission> admission_desk::admit(request_id id, std::vect
     forget(id);
     return tl::unexpected(std::move(why));
   };
-  auto resolved = resolve_request(wanted, prompt, options_.bounds, draw_seed(options_.seed, drawn_seeds_),
-                                  std::move(bad_words));
+  auto resolved =
+      resolve_request(wanted, prompt, options_.bounds, draw_seed(options_.seed, drawn_seeds_), std::move(bad_words));
   if (!resolved) return refused(std::move(resolved.error()));
   if (auto room = make_room(tokens); !room) return refused(std::move(room.error()));
   if (!wanted.sampling.seed) ++drawn_seeds_;

@@ -80,10 +80,10 @@ void submit(self_pointer self, const submit_generation& message) {
   std::shared_ptr<const prompt_source> prompt(message.request, &message.request->prompt);
   intake_actor me = self;
   // The encoder itself makes the call, so it is there.
-  auto queued = state.prompts->push(
-      std::move(prompt), [me, message, words = state.prompts.get()](result<std::vector<token_id>> tokens) {
-        caf::anon_send(me, with_bad_words(*words, message, std::move(tokens)));
-      });
+  auto queued = state.prompts->push(std::move(prompt),
+                                    [me, message, words = state.prompts.get()](result<std::vector<token_id>> tokens) {
+                                      caf::anon_send(me, with_bad_words(*words, message, std::move(tokens)));
+                                    });
   if (!queued) refuse_encoding(state, message.id, std::move(queued.error()));
 }
 

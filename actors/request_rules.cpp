@@ -66,14 +66,15 @@ result<void> check_logit_bias(const sampling_params& sampling, const request_bou
 
 result<void> check_bad_words(const std::vector<std::string>& words) {
   if (words.size() > limits::kMaxBadWords)
-    return refuse(fmt::format("bad_words may hold at most {} words, but it holds {}.", limits::kMaxBadWords, words.size()),
-                  "bad_words");
+    return refuse(
+        fmt::format("bad_words may hold at most {} words, but it holds {}.", limits::kMaxBadWords, words.size()),
+        "bad_words");
   for (const std::string& word : words) {
     if (word.empty()) return refuse("bad_words holds an empty word; leave it out.", "bad_words");
     if (word.size() > limits::kMaxBadWordBytes)
-      return refuse(fmt::format("A bad word may have at most {} bytes, but one has {}.", limits::kMaxBadWordBytes,
-                                word.size()),
-                    "bad_words");
+      return refuse(
+          fmt::format("A bad word may have at most {} bytes, but one has {}.", limits::kMaxBadWordBytes, word.size()),
+          "bad_words");
   }
   return {};
 }
@@ -178,8 +179,8 @@ std::int64_t most_beam_tokens(std::int64_t prompt, std::int32_t beams, const req
   return own <= 0 ? 0 : (shared + own) * bounds.block_size - prompt + 1;
 }
 
-result<std::int32_t> resolve_beam_tokens(const generation_request& request, std::int64_t prompt, std::int32_t max_tokens,
-                                         const request_bounds& bounds) {
+result<std::int32_t> resolve_beam_tokens(const generation_request& request, std::int64_t prompt,
+                                         std::int32_t max_tokens, const request_bounds& bounds) {
   if (!request.beams) return max_tokens;
   const std::int64_t most = most_beam_tokens(prompt, request.n, bounds);
   if (most >= max_tokens) return max_tokens;
@@ -259,7 +260,8 @@ result<resolved_request> resolve_request(const generation_request& request, std:
                               request.sampling.min_tokens, *max_tokens),
                   "min_tokens");
   for (const auto& word : bad_words) {
-    if (auto ok = check_ids("bad_words", word, limits::kMaxBadWordTokens, bounds); !ok) return tl::unexpected(ok.error());
+    if (auto ok = check_ids("bad_words", word, limits::kMaxBadWordTokens, bounds); !ok)
+      return tl::unexpected(ok.error());
   }
   const std::uint64_t seed = request.sampling.seed.value_or(drawn_seed);
   auto sampling = resolve_sampling(request, bounds, seed);

@@ -35,7 +35,7 @@ inline constexpr std::size_t kMaxLogitBias = 4096;
 inline constexpr std::size_t kMaxBadWords = 256;        // of one request
 inline constexpr std::size_t kMaxBadWordBytes = 1024;   // of one word
 inline constexpr std::size_t kMaxBadWordTokens = 1024;  // of one word; so many output tokens are remembered for it
-inline constexpr std::int32_t kMaxLogprobs = 20;  // alternatives per token
+inline constexpr std::int32_t kMaxLogprobs = 20;        // alternatives per token
 
 // --- text -------------------------------------------------------------------------------------------------------
 inline constexpr std::size_t kMaxVocabulary = 1 << 21;

@@ -91,8 +91,8 @@ struct chat_prompt {
 
 using prompt_source = std::variant<prompt_text, chat_prompt, std::vector<token_id>>;
 
-/// Beam search instead of sampling; its width is n. Scores are log-probabilities of the model's own distribution, summed
-/// and divided by length ^ length_penalty, where the length is that of prompt and output without the end token.
+/// Beam search instead of sampling; its width is n. Scores are log-probabilities of the model's own distribution,
+/// summed and divided by length ^ length_penalty, where the length is that of prompt and output without the end token.
 struct beam_params {
   float length_penalty = 1.0F;
   bool early_stopping = false;  ///< end with the n-th beam that is complete, whatever the others could become
@@ -107,8 +107,8 @@ struct generation_request {
   speculation_params speculation;
   std::vector<std::string> bad_words;  ///< texts that must not occur in the output; none empty
   std::int32_t n = 1;
-  std::int32_t best_of = 1;          ///< choices that are made, if more than n: the n best are shown
-  std::optional<beam_params> beams;  ///< absent: sampling
+  std::int32_t best_of = 1;                          ///< choices that are made, if more than n: the n best are shown
+  std::optional<beam_params> beams;                  ///< absent: sampling
   std::int32_t priority = 0;                         ///< smaller goes first, with --scheduling-policy priority
   std::optional<std::chrono::milliseconds> timeout;  ///< deadline from submission
   std::string cache_salt;                            ///< prefix blocks are shared only between equal salts

@@ -1,8 +1,8 @@
 #pragma once
 /// The block pool and the prefix index: decisions of the kv_allocator, without the actor. Owner: kv_allocator.
 ///
-/// Every block is in exactly one state: free, held (leased or used: reference count > 0), or cached (count 0, findable by
-/// its tokens, evicted least recently used first). free + held + cached = all, asserted after every call.
+/// Every block is in exactly one state: free, held (leased or used: reference count > 0), or cached (count 0, findable
+/// by its tokens, evicted least recently used first). free + held + cached = all, asserted after every call.
 
 #include <cstdint>
 #include <memory>

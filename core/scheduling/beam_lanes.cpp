@@ -1,10 +1,11 @@
 // Beam search as the scheduler runs it: every lane of the search is a sequence. They get their slots together, are
 // preempted together and end together; between two steps of the search each computes what it knows, as any sequence.
+#include "core/scheduling/beam_lanes.hpp"
+
 #include <algorithm>
 #include <utility>
 
 #include "core/assert.hpp"
-#include "core/scheduling/beam_lanes.hpp"
 #include "core/scheduling/commit.hpp"
 #include "core/scheduling/scheduler_impl.hpp"
 

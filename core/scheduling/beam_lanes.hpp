@@ -22,8 +22,8 @@ struct beam_lanes {
 
   beam_search search;
   std::vector<std::optional<beam_candidates>> candidates;  ///< by lane; absent: not computed yet
-  std::vector<beam_step> due;               ///< decided, not taken yet: there may be no blocks for them
-  std::optional<finish> end_wanted;         ///< cancelled, timed out or failed
+  std::vector<beam_step> due;                              ///< decided, not taken yet: there may be no blocks for them
+  std::optional<finish> end_wanted;                        ///< cancelled, timed out or failed
 };
 
 }  // namespace tandem

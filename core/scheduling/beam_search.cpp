@@ -44,7 +44,8 @@ bool beam_search::over() const {
 void beam_search::keep_complete(beam_hypothesis hypothesis) {
   hypothesis.complete = true;
   const double own = score(hypothesis);
-  const auto place = std::find_if(complete_.begin(), complete_.end(), [&](const auto& each) { return score(each) < own; });
+  const auto place =
+      std::find_if(complete_.begin(), complete_.end(), [&](const auto& each) { return score(each) < own; });
   complete_.insert(place, std::move(hypothesis));
   if (static_cast<std::int32_t>(complete_.size()) > settings_.width) complete_.pop_back();
 }

@@ -56,7 +56,8 @@ void scheduler::impl::tell(const sequence& seq, tokens_committed::entry entry) {
   auto& ballot = seq.group->ballot;
   ballot.resize(static_cast<std::size_t>(seq.request->sequences()));
   append_entry(ballot[static_cast<std::size_t>(seq.id.choice)], std::move(entry));
-  const bool all_ended = std::all_of(ballot.begin(), ballot.end(), [](const auto& each) { return each.end.has_value(); });
+  const bool all_ended =
+      std::all_of(ballot.begin(), ballot.end(), [](const auto& each) { return each.end.has_value(); });
   if (all_ended) tell_best(seq);
 }
 

@@ -41,8 +41,7 @@ std::int32_t scheduler::impl::shareable_blocks(const sequence& seq) const {
 
 bool scheduler::impl::holds_prompt(const sequence& seq) const {
   const bool has_scores = !seq.scores_prompt();
-  return seq.at == sequence::stage::running && has_scores &&
-         seq.computed >= shareable_blocks(seq) * options.block_size;
+  return seq.at == sequence::stage::running && has_scores && seq.computed >= shareable_blocks(seq) * options.block_size;
 }
 
 /// An older choice of the same request is computing the prompt: its blocks are worth the wait.

@@ -72,8 +72,8 @@ struct sequence {
   std::array<source_view, kDraftMethods> sources;
   sequence_acceptance acceptance;
 
-  bool parked = false;              ///< a lane of a beam search that gets no rows until the search goes on
-  block_id copy_from = kNoBlock;    ///< the block of another lane whose contents its last one starts with
+  bool parked = false;            ///< a lane of a beam search that gets no rows until the search goes on
+  block_id copy_from = kNoBlock;  ///< the block of another lane whose contents its last one starts with
 
   bool in_step = false;  ///< has rows in the step in flight
   step_id last_step = 0;

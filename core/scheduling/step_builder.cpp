@@ -124,7 +124,8 @@ built_step build_step(step_id step, const std::vector<planned_rows>& plan, const
   for (const planned_rows& part : plan) {
     tell_stream(*work, *part.seq, options, part.seq->opened, part.seq->table_sent);
     if (const block_id from = std::exchange(part.seq->copy_from, kNoBlock); from != kNoBlock)
-      work->copies.push_back({from, part.seq->table[static_cast<std::size_t>(part.seq->computed / options.block_size)]});
+      work->copies.push_back(
+          {from, part.seq->table[static_cast<std::size_t>(part.seq->computed / options.block_size)]});
     work->rows.push_back(rows_of(part));
   }
   built_step built;

@@ -72,12 +72,12 @@ struct SamplingParams {
   bool include_stop_str_in_output = false;
   bool ignore_eos = false;
   bool skip_special_tokens = true;
-  std::int32_t n = 1;          ///< answers to the same prompt
-  std::int32_t best_of = 1;    ///< answers that are made, if more than n: the n most probable per token are given
-  bool use_beam_search = false;   ///< a search with n beams instead of sampling
-  float length_penalty = 1.0F;    ///< of beams: scores are divided by length to this power
-  bool early_stopping = false;    ///< of beams: end when n are complete
-  std::int32_t logprobs = -1;  ///< alternatives per token; -1: none
+  std::int32_t n = 1;            ///< answers to the same prompt
+  std::int32_t best_of = 1;      ///< answers that are made, if more than n: the n most probable per token are given
+  bool use_beam_search = false;  ///< a search with n beams instead of sampling
+  float length_penalty = 1.0F;   ///< of beams: scores are divided by length to this power
+  bool early_stopping = false;   ///< of beams: end when n are complete
+  std::int32_t logprobs = -1;    ///< alternatives per token; -1: none
   std::vector<std::pair<std::int32_t, float>> logit_bias;
   std::string speculative_method;  ///< "" the engine's | none | ngram | suffix | draft_model | medusa | eagle | custom
   std::int32_t num_speculative_tokens = -1;  ///< -1: the engine's

@@ -75,7 +75,8 @@ bool contains(const ids& text, const ids& word) {
 TEST(BadWords, ADraftIsJudgedAsIfTheDraftsBeforeItWereCommitted) {
   const ids plain = generate(without({}), 12);
   for (std::size_t begin = 1; begin < 6; ++begin) {
-    const ids word(plain.begin() + static_cast<std::ptrdiff_t>(begin), plain.begin() + static_cast<std::ptrdiff_t>(begin + 3));
+    const ids word(plain.begin() + static_cast<std::ptrdiff_t>(begin),
+                   plain.begin() + static_cast<std::ptrdiff_t>(begin + 3));
     const sampling_params params = without({word});
     const ids expected = generate(params, 12);
     EXPECT_FALSE(contains(expected, word));

@@ -15,8 +15,8 @@ tokens_committed::entry choice_with(std::vector<float> logprobs, finish_reason r
 using places = std::vector<std::size_t>;
 
 TEST(BestChoices, AreThoseWithTheHighestMeanPerToken) {
-  const std::vector<tokens_committed::entry> choices{
-      choice_with({-1, -1, -1}), choice_with({-2}), choice_with({-0.5F, -0.7F, -0.6F, -0.8F}), choice_with({-0.9F})};
+  const std::vector<tokens_committed::entry> choices{choice_with({-1, -1, -1}), choice_with({-2}),
+                                                     choice_with({-0.5F, -0.7F, -0.6F, -0.8F}), choice_with({-0.9F})};
   EXPECT_EQ(best_choices(choices, 2), (places{2, 3}));  // the sum of the first of them is the lower one
   EXPECT_EQ(best_choices(choices, 4), (places{2, 3, 0, 1}));
 }

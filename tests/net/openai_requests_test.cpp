@@ -163,9 +163,8 @@ TEST(openai_requests, numbers_are_of_the_right_kind_and_in_range) {
 
 TEST(openai_requests, D1_features_of_later_versions_are_refused_by_name) {
   for (const std::string fields :
-       {R"("response_format":{"type":"json_object"})", R"("use_beam_search":true)", R"("suffix":"x")",
-        R"("structured_outputs":{"regex":"a"})", R"("guided_json":{})",
-        R"("speculative":{"method":"lookahead"})"}) {
+       {R"("response_format":{"type":"json_object"})", R"("suffix":"x")", R"("structured_outputs":{"regex":"a"})",
+        R"("guided_json":{})", R"("speculative":{"method":"lookahead"})"}) {
     const auto parsed = completion(fields);
     ASSERT_FALSE(parsed) << fields;
     EXPECT_EQ(parsed.error().code, error_code::unsupported) << fields;
@@ -173,6 +172,21 @@ TEST(openai_requests, D1_features_of_later_versions_are_refused_by_name) {
   EXPECT_TRUE(completion(R"("response_format":{"type":"text"},"use_beam_search":false)"));
   EXPECT_FALSE(chat(R"([{"role":"user","content":"x"}])", R"("tool_choice":"required")"));
   EXPECT_TRUE(chat(R"([{"role":"user","content":"x"}])", R"("tool_choice":"auto","tools":[{"type":"function"}])"));
+}
+
+TEST(openai_requests, beam_search_has_three_fields) {
+  EXPECT_FALSE(completion(R"("use_beam_search":false,"length_penalty":2)")->prompts.front().beams);
+  const auto plain = completion(R"("use_beam_search":true,"n":3)")->prompts.front();
+  EXPECT_EQ(plain.beams->length_penalty, 1.0F);
+  EXPECT_FALSE(plain.beams->early_stopping);
+  const auto chosen =
+      completion(R"("use_beam_search":true,"length_penalty":-0.5,"early_stopping":true)")->prompts.front();
+  EXPECT_EQ(chosen.beams->length_penalty, -0.5F);
+  EXPECT_TRUE(chosen.beams->early_stopping);
+  EXPECT_FALSE(completion(R"("use_beam_search":true,"early_stopping":"never")")->prompts.front().beams->early_stopping);
+  EXPECT_EQ(completion(R"("use_beam_search":1)").error().param, "use_beam_search");
+  EXPECT_EQ(completion(R"("early_stopping":"soon")").error().param, "early_stopping");
+  EXPECT_EQ(completion(R"("length_penalty":"x")").error().param, "length_penalty");
 }
 
 TEST(openai_requests, bad_words_are_strings) {

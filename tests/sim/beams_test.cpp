@@ -146,7 +146,8 @@ TEST(Beams, SurvivePressureCancelsFailuresAndKillsBesideSampledRequests) {
       ++whole;
       if (wanted.beams) expect_beams(engine, id, wanted, options);
       for (std::int32_t n = 0; n < wanted.n && !wanted.beams; ++n) {
-        if (engine.view(choice(id, n)).end->reason != finish_reason::error) expect_oracle(engine, choice(id, n), wanted);
+        if (engine.view(choice(id, n)).end->reason != finish_reason::error)
+          expect_oracle(engine, choice(id, n), wanted);
       }
     }
     expect_idle(engine, options);
@@ -162,7 +163,8 @@ TEST(Beams, TellTheirBestSoFarWhenTheyAreCancelled) {
     engine_options options;
     simulated_engine engine(options, seed);
     std::mt19937_64 random(seed);
-    const auto id = engine.submit({.prompt = random_prompt(random, 9), .max_tokens = 60, .n = 3, .beams = beam_params{}});
+    const auto id =
+        engine.submit({.prompt = random_prompt(random, 9), .max_tokens = 60, .n = 3, .beams = beam_params{}});
     for (std::uint64_t i = random() % 200; i > 0; --i) engine.deliver_one();
     engine.cancel(id);
     engine.run_until_idle();

@@ -66,8 +66,7 @@ TEST(Choices, ScoreTheirPromptOnceAndAreAllTold) {
     options.max_num_batched_tokens = 6;
     simulated_engine engine(options, static_cast<std::uint64_t>(length));
     std::mt19937_64 random(static_cast<std::uint64_t>(length));
-    const job wanted{
-        .prompt = random_prompt(random, length), .max_tokens = length % 4, .prompt_logprobs = 0, .n = 4};
+    const job wanted{.prompt = random_prompt(random, length), .max_tokens = length % 4, .prompt_logprobs = 0, .n = 4};
     const auto first = engine.submit(wanted);
     engine.run_until_idle();
     for (std::int32_t i = 0; i < wanted.n; ++i) {

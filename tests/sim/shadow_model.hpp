@@ -85,7 +85,7 @@ class shadow_kv {
   template <class Work>
   static void apply(const Work& work, slots& to) {
     for (const slot_id closed : work.closed) to.erase(closed);
-    for (const slot_opening& opening : work.opened) 
+    for (const slot_opening& opening : work.opened)
 
       to[opening.slot] = {opening.slot_gen,     opening.noise_key,       opening.prompt_length,
                           opening.top_logprobs, opening.prompt_logprobs, {}};

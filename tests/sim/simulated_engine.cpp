@@ -103,7 +103,9 @@ sequence_id simulated_engine::submit(const job& wanted) {
 
 void simulated_engine::send(scheduler_commands commands) {
   // A lease that a dead allocator's successor answers looks like an empty pool, until the scheduler hears of the death.
-  const auto restarts = [](const from_supervisor& message) { return std::holds_alternative<allocator_restarted>(message); };
+  const auto restarts = [](const from_supervisor& message) {
+    return std::holds_alternative<allocator_restarted>(message);
+  };
   if (std::none_of(supervisor_.begin(), supervisor_.end(), restarts)) scheduler_->check();
   for (std::size_t i = 0; i < commands.proposals.size(); ++i) {
     const auto method = static_cast<std::size_t>(commands.methods[i]);

@@ -54,7 +54,7 @@ struct client_view {
   std::vector<token_logprobs> logprobs;
   std::vector<token_logprobs> prompt_scores;
   bool searches = false;  ///< its tokens are not those of oracle()
-  bool shown = true;  ///< false: made for best_of, and never told of under this number
+  bool shown = true;      ///< false: made for best_of, and never told of under this number
   std::optional<finish> end;
   sequence_stats stats;
   bool retired = false;
@@ -106,7 +106,8 @@ class simulated_engine {
   const std::multiset<lesson>& lessons() const { return lessons_; }
 
  private:
-  using to_allocator = std::variant<match_prefix, lease_blocks, share_blocks, publish_blocks, release_blocks, adopt_blocks>;
+  using to_allocator =
+      std::variant<match_prefix, lease_blocks, share_blocks, publish_blocks, release_blocks, adopt_blocks>;
   using from_allocator = std::variant<prefix_matched, blocks_leased>;
   using from_intake = std::variant<admit_sequence, cancel_generation>;
   using from_supervisor = std::variant<drafter_changed, allocator_restarted>;
