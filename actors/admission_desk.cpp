@@ -43,17 +43,18 @@ result<void> admission_desk::make_room(std::size_t tokens) const {
 }
 
 result<admission_desk::admission> admission_desk::admit(request_id id, std::vector<token_id> prompt,
-                                                        std::shared_ptr<const grammar> structure) {
+                                                        std::shared_ptr<const grammar> structure,
+                                                        std::vector<std::vector<token_id>> bad_words) {
   TANDEM_ASSERT(encoding(id));
   auto& request = requests_.at(id);
   const auto& wanted = *request.submission.request;
-  const std::size_t tokens = prompt.size() * static_cast<std::size_t>(wanted.n);
+  const std::size_t tokens = prompt.size() * static_cast<std::size_t>(wanted.sequences());
   auto refused = [&](error why) {
     forget(id);
     return tl::unexpected(std::move(why));
   };
-  auto resolved =
-      resolve_request(wanted, prompt, options_.bounds, draw_seed(options_.seed, drawn_seeds_), std::move(structure));
+  auto resolved = resolve_request(wanted, prompt, options_.bounds, draw_seed(options_.seed, drawn_seeds_),
+                                  std::move(structure), std::move(bad_words));
   if (!resolved) return refused(std::move(resolved.error()));
   if (auto room = make_room(tokens); !room) return refused(std::move(room.error()));
   if (!wanted.sampling.seed) ++drawn_seeds_;
@@ -67,11 +68,13 @@ admission_desk::admission admission_desk::place(live_request& request,
                                                 const resolved_request& resolved) {
   const auto& submission = request.submission;
   const auto& wanted = submission.request;
-  request.choices.resize(static_cast<std::size_t>(wanted->n));
+  request.choices.resize(static_cast<std::size_t>(wanted->sequences()));
   admission out;
-  for (std::int32_t choice = 0; choice < wanted->n; ++choice) {
+  for (std::int32_t choice = 0; choice < wanted->sequences(); ++choice) {
     const sequence_id id{submission.id, choice};
-    out.streams.push_back({id, wanted, submission.client, prompt, submission.submitted});
+    const bool shown = choice < wanted->n;
+    request.choices[static_cast<std::size_t>(choice)].ended = !shown;
+    if (shown) out.streams.push_back({id, wanted, submission.client, prompt, submission.submitted});
     admit_sequence admit;
     admit.id = id;
     admit.request = wanted;

@@ -29,15 +29,16 @@ class admission_desk {
 
   /// Takes a request in, to be encoded next. Error: why not (`param` or code say the kind).
   result<void> open(const submit_generation& message);
-  /// What to send for an encoded request: one stream and one sequence per choice.
+  /// What to send for an encoded request: one sequence per choice that is made, one stream per choice that is shown.
   struct admission {
     std::vector<open_stream> streams;
     std::vector<admit_sequence> sequences;
   };
   /// Error: the request is refused and forgotten. Not to be called for requests that are not encoding().
-  /// `structure`: what the request's structured_spec became.
+  /// `structure`: what the request's structured_spec became; `bad_words`: their ids.
   result<admission> admit(request_id id, std::vector<token_id> prompt,
-                          std::shared_ptr<const grammar> structure = nullptr);
+                          std::shared_ptr<const grammar> structure = nullptr,
+                          std::vector<std::vector<token_id>> bad_words = {});
   /// Forgets a request that is still encoding; gives back where its refusal goes.
   std::shared_ptr<outlet> refuse(request_id id);
 
@@ -60,7 +61,7 @@ class admission_desk {
  private:
   struct choice_state {
     bool retired = false;
-    bool ended = false;
+    bool ended = false;  ///< or never told
   };
   struct live_request {
     submit_generation submission;

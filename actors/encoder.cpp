@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "core/assert.hpp"
+#include "text/bad_words.hpp"
 
 namespace tandem {
 namespace {
@@ -112,6 +113,10 @@ result<std::vector<token_id>> encoder::encode(const prompt_source& prompt) const
     return fail(error_code::device_failed,
                 fmt::format("The prompt could not be encoded ({}); send it again.", problem.what()), "prompt");
   }
+}
+
+result<std::vector<std::vector<token_id>>> encoder::encode_bad_words(std::span<const std::string> words) const {
+  return text::encode_bad_words(*options_.tokenizer, words);
 }
 
 void encoder::work() {

@@ -7,6 +7,8 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -41,6 +43,8 @@ class encoder {
 
   /// What push() computes; in the caller's thread. Does not throw.
   result<std::vector<token_id>> encode(const prompt_source& prompt) const;
+  /// As text/bad_words.hpp; in the caller's thread.
+  result<std::vector<std::vector<token_id>>> encode_bad_words(std::span<const std::string> words) const;
 
  private:
   struct job {

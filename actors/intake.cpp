@@ -61,13 +61,27 @@ void turn_away(intake_state& state, const submit_generation& message, error why)
 }
 
 /// On a thread of the encoder: the prompt is done, its grammar is next.
-void compile_too(const intake_actor& me, const submit_generation& message, compile_queue& grammars,
-                 result<std::vector<token_id>> tokens) {
-  grammars.push(*message.request->structured,
-                [me, id = message.id, tokens = std::move(tokens)](compiled_grammar compiled) mutable {
-                  if (!compiled) tokens = tl::unexpected(std::move(compiled.error()));
-                  caf::anon_send(me, prompt_encoded{id, std::move(tokens), compiled ? *compiled : nullptr});
-                });
+void compile_too(const intake_actor& me, const structured_spec& spec, compile_queue& grammars, prompt_encoded encoded) {
+  grammars.push(spec, [me, encoded = std::move(encoded)](compiled_grammar compiled) mutable {
+    if (compiled)
+      encoded.structure = *compiled;
+    else
+      encoded.tokens = tl::unexpected(std::move(compiled.error()));
+    caf::anon_send(me, std::move(encoded));
+  });
+}
+
+/// On the encoder's thread, behind the prompt.
+prompt_encoded with_bad_words(const encoder& words, const submit_generation& message,
+                              result<std::vector<token_id>> tokens) {
+  prompt_encoded encoded{message.id, std::move(tokens), nullptr, {}};
+  if (!encoded.tokens || message.request->bad_words.empty()) return encoded;
+  auto bad_words = words.encode_bad_words(message.request->bad_words);
+  if (bad_words)
+    encoded.bad_words = std::move(*bad_words);
+  else
+    encoded.tokens = tl::unexpected(std::move(bad_words.error()));
+  return encoded;
 }
 
 void submit(self_pointer self, const submit_generation& message) {
@@ -77,9 +91,13 @@ void submit(self_pointer self, const submit_generation& message) {
   // The request owns the prompt; the pointer shares that ownership.
   std::shared_ptr<const prompt_source> prompt(message.request, &message.request->prompt);
   intake_actor me = self;
-  const auto answer = [me, message, grammars = state.grammars](result<std::vector<token_id>> tokens) {
-    if (tokens && message.request->structured) return compile_too(me, message, *grammars, std::move(tokens));
-    caf::anon_send(me, prompt_encoded{message.id, std::move(tokens), nullptr});
+  // The encoder itself makes the call, so it is there.
+  const auto answer = [me, message, words = state.prompts.get(),
+                       grammars = state.grammars](result<std::vector<token_id>> tokens) {
+    prompt_encoded encoded = with_bad_words(*words, message, std::move(tokens));
+    const auto& spec = message.request->structured;
+    if (encoded.tokens && spec) return compile_too(me, *spec, *grammars, std::move(encoded));
+    caf::anon_send(me, std::move(encoded));
   };
   auto queued = state.prompts->push(std::move(prompt), answer);
   if (!queued) refuse_encoding(state, message.id, std::move(queued.error()));
@@ -90,7 +108,7 @@ void admit(self_pointer self, const prompt_encoded& message) {
   if (!state.desk->encoding(message.id)) return;  // cancelled meanwhile
   if (!message.tokens) return refuse_encoding(state, message.id, message.tokens.error());
   const auto client = state.desk->client(message.id);
-  auto admission = state.desk->admit(message.id, *message.tokens, message.structure);
+  auto admission = state.desk->admit(message.id, *message.tokens, message.structure, message.bad_words);
   if (!admission) return answer_refusal(state, message.id, *client, std::move(admission.error()));
   client->answer({message.id, std::nullopt, admission->sequences.front().prompt});
   for (auto& stream : admission->streams) self->send(state.streamer, std::move(stream));

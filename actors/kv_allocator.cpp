@@ -20,6 +20,7 @@ kv_allocator_actor::behavior_type run(kv_allocator_actor::stateful_pointer<kv_al
   self->state.scheduler = scheduler;
   return {
       [self](const publish_blocks& message) { self->state.pool->publish(message); },
+      [self](const share_blocks& message) { self->state.pool->share(message); },
       [self](const release_blocks& message) { self->state.pool->release(message); },
       [self](const lease_blocks& message) { self->send(self->state.scheduler, self->state.pool->lease(message)); },
       [self](const match_prefix& message) { self->send(self->state.scheduler, self->state.pool->match(message)); },

@@ -82,6 +82,8 @@ request_bounds bounds_of(const pipeline_parts& parts) {
   bounds.max_model_len = options.max_model_len;
   bounds.vocabulary_size = device.vocabulary_size;
   bounds.kv_tokens = static_cast<std::int64_t>(device.num_kv_blocks) * device.block_size;
+  bounds.block_size = device.block_size;
+  bounds.max_num_seqs = options.max_num_seqs;
   bounds.max_num_batched_tokens = options.max_num_batched_tokens;
   bounds.chunked_prefill = options.chunked_prefill;
   bounds.max_draft_tokens = options.max_draft_tokens;

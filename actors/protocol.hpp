@@ -52,8 +52,8 @@ using metrics_actor = caf::typed_actor<caf::reacts_to<step_measured>, caf::react
 using verifier_actor = caf::typed_actor<caf::reacts_to<run_step>>;
 using drafter_actor = caf::typed_actor<caf::reacts_to<propose>, caf::reacts_to<outputs_closed>>;
 using kv_allocator_actor =
-    caf::typed_actor<caf::reacts_to<publish_blocks>, caf::reacts_to<release_blocks>, caf::reacts_to<lease_blocks>,
-                     caf::reacts_to<match_prefix>, caf::reacts_to<adopt_blocks>>;
+    caf::typed_actor<caf::reacts_to<publish_blocks>, caf::reacts_to<share_blocks>, caf::reacts_to<release_blocks>,
+                     caf::reacts_to<lease_blocks>, caf::reacts_to<match_prefix>, caf::reacts_to<adopt_blocks>>;
 using streamer_actor =
     caf::typed_actor<caf::reacts_to<tokens_committed>, caf::reacts_to<open_stream>, caf::reacts_to<fail_streams>>;
 
@@ -106,6 +106,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tandem::prefix_matched)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tandem::lease_blocks)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tandem::blocks_leased)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tandem::publish_blocks)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tandem::share_blocks)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tandem::release_blocks)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tandem::propose)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tandem::outputs_closed)

@@ -66,6 +66,21 @@ result<void> check_logit_bias(const sampling_params& sampling, const request_bou
   return {};
 }
 
+result<void> check_bad_words(const std::vector<std::string>& words) {
+  if (words.size() > limits::kMaxBadWords)
+    return refuse(
+        fmt::format("bad_words may hold at most {} words, but it holds {}.", limits::kMaxBadWords, words.size()),
+        "bad_words");
+  for (const std::string& word : words) {
+    if (word.empty()) return refuse("bad_words holds an empty word; leave it out.", "bad_words");
+    if (word.size() > limits::kMaxBadWordBytes)
+      return refuse(
+          fmt::format("A bad word may have at most {} bytes, but one has {}.", limits::kMaxBadWordBytes, word.size()),
+          "bad_words");
+  }
+  return {};
+}
+
 result<void> check_stops(const stop_params& stopping, const request_bounds& bounds) {
   if (stopping.stop.size() > limits::kMaxStopStrings)
     return refuse(fmt::format("stop may hold at most {} strings, but it holds {}.", limits::kMaxStopStrings,
@@ -100,6 +115,11 @@ result<void> check_speculation(const speculation_params& wanted, const request_b
 
 result<void> check_counts(const generation_request& request) {
   if (auto ok = check_range("n", request.n, 1, limits::kMaxChoices); !ok) return ok;
+  if (auto ok = check_range("best_of", request.best_of, 1, limits::kMaxChoices); !ok) return ok;
+  if (request.best_of > 1 && request.best_of < request.n)
+    return refuse(fmt::format("best_of is {}, but n is {} and no more than best_of choices can be shown.",
+                              request.best_of, request.n),
+                  "best_of");
   if (request.sampling.min_tokens < 0)
     return refuse(fmt::format("min_tokens must be 0 or more, but it is {}.", request.sampling.min_tokens),
                   "min_tokens");
@@ -119,9 +139,59 @@ result<void> check_counts(const generation_request& request) {
   return {};
 }
 
+/// What changes the distribution or ends an output early has no meaning for a search through all outputs.
+result<void> check_beams(const generation_request& request, const request_bounds& bounds) {
+  if (!request.beams) return {};
+  const sampling_params& sampling = request.sampling;
+  const sampling_params plain;
+  const std::pair<const char*, bool> unfit[] = {
+      {"repetition_penalty", sampling.repetition_penalty != plain.repetition_penalty},
+      {"presence_penalty", sampling.presence_penalty != plain.presence_penalty},
+      {"frequency_penalty", sampling.frequency_penalty != plain.frequency_penalty},
+      {"logit_bias", !sampling.logit_bias.empty()},
+      {"allowed_token_ids", !sampling.allowed_token_ids.empty()},
+      {"min_tokens", sampling.min_tokens > 0},
+      {"bad_words", !request.bad_words.empty()},
+      {"stop", !request.stopping.stop.empty()},
+      {"stop_token_ids", !request.stopping.stop_token_ids.empty()},
+      {"prompt_logprobs", request.logprobs.prompt_top >= 0},
+      {"best_of", request.best_of > request.n},
+      {request.structured ? request.structured->field.c_str() : "", request.structured.has_value()},
+  };
+  for (const auto& [field, given] : unfit) {
+    if (given) return refuse(fmt::format("Beam search does not take {}; leave one of the two out.", field), field);
+  }
+  if (auto ok = check_range("length_penalty", request.beams->length_penalty, -10, 10); !ok) return ok;
+  if (request.n > bounds.max_num_seqs)
+    return refuse(fmt::format("Beam search runs its n beams together; n is {}, but at most {} sequences run at once "
+                              "(--max-num-seqs).",
+                              request.n, bounds.max_num_seqs),
+                  "n");
+  return {};
+}
+
 /// Longest prompt + answer that the KV and the model's length allow: the last token needs no KV of its own.
 std::int64_t most_tokens(const request_bounds& bounds) {
   return std::min<std::int64_t>(bounds.max_model_len, bounds.kv_tokens + 1);
+}
+
+/// Most tokens of each of `beams` outputs that the KV holds beside each other: they share the prompt's full blocks.
+std::int64_t most_beam_tokens(std::int64_t prompt, std::int32_t beams, const request_bounds& bounds) {
+  const std::int64_t shared = (prompt - 1) / bounds.block_size;
+  const std::int64_t own = (bounds.kv_tokens / bounds.block_size - shared) / beams;
+  return own <= 0 ? 0 : (shared + own) * bounds.block_size - prompt + 1;
+}
+
+result<std::int32_t> resolve_beam_tokens(const generation_request& request, std::int64_t prompt,
+                                         std::int32_t max_tokens, const request_bounds& bounds) {
+  if (!request.beams) return max_tokens;
+  const std::int64_t most = most_beam_tokens(prompt, request.n, bounds);
+  if (most >= max_tokens) return max_tokens;
+  if (!request.stopping.max_tokens && most > 0) return static_cast<std::int32_t>(most);
+  return refuse(fmt::format("The prompt has {} tokens and the KV memory holds {} beams of at most {} tokens behind it "
+                            "(--num-kv-blocks), but max_tokens is {}; lower it, or n.",
+                            prompt, request.n, most, max_tokens),
+                "max_tokens");
 }
 
 result<std::int32_t> resolve_max_tokens(const generation_request& request, std::int64_t prompt,
@@ -172,26 +242,36 @@ result<void> check_request(const generation_request& request, const request_boun
                           static_cast<std::size_t>(bounds.vocabulary_size), bounds);
       !ok)
     return ok;
+  if (auto ok = check_bad_words(request.bad_words); !ok) return ok;
   if (auto ok = check_stops(request.stopping, bounds); !ok) return ok;
   if (auto ok = check_logprobs(request.logprobs); !ok) return ok;
   if (auto ok = check_structured(request, bounds); !ok) return ok;
+  if (auto ok = check_beams(request, bounds); !ok) return ok;
   return check_speculation(request.speculation, bounds);
 }
 
 result<resolved_request> resolve_request(const generation_request& request, std::span<const token_id> prompt,
                                          const request_bounds& bounds, std::uint64_t drawn_seed,
-                                         std::shared_ptr<const grammar> structure) {
+                                         std::shared_ptr<const grammar> structure,
+                                         std::vector<std::vector<token_id>> bad_words) {
   if (prompt.empty()) return refuse("The prompt is empty; give at least one token.", "prompt");
   if (auto ok = check_ids("prompt", prompt, prompt.size(), bounds); !ok) return tl::unexpected(ok.error());
-  auto max_tokens = resolve_max_tokens(request, static_cast<std::int64_t>(prompt.size()), bounds);
+  const auto length = static_cast<std::int64_t>(prompt.size());
+  auto max_tokens = resolve_max_tokens(request, length, bounds);
+  if (max_tokens) max_tokens = resolve_beam_tokens(request, length, *max_tokens, bounds);
   if (!max_tokens) return tl::unexpected(max_tokens.error());
   if (request.sampling.min_tokens > *max_tokens)
     return refuse(fmt::format("min_tokens is {}, but this request may produce at most {} tokens.",
                               request.sampling.min_tokens, *max_tokens),
                   "min_tokens");
+  for (const auto& word : bad_words) {
+    if (auto ok = check_ids("bad_words", word, limits::kMaxBadWordTokens, bounds); !ok)
+      return tl::unexpected(ok.error());
+  }
   const std::uint64_t seed = request.sampling.seed.value_or(drawn_seed);
   auto sampling = resolve_sampling(request, bounds, seed);
   sampling->structure = std::move(structure);
+  sampling->bad_words = std::move(bad_words);
   const auto& allowed = sampling->allowed_token_ids;
   const auto& held = sampling->held_until_min_tokens;
   if (!allowed.empty() && std::includes(held.begin(), held.end(), allowed.begin(), allowed.end()))

@@ -18,6 +18,8 @@ struct request_bounds {
   std::int32_t max_model_len = 0;
   std::int32_t vocabulary_size = 0;
   std::int64_t kv_tokens = 0;  ///< positions all KV blocks together hold
+  std::int32_t block_size = 1;
+  std::int32_t max_num_seqs = 1;
   std::int32_t max_num_batched_tokens = 0;
   bool chunked_prefill = true;
   std::int32_t max_draft_tokens = 0;
@@ -36,11 +38,12 @@ struct resolved_request {
 /// Everything that can be judged before the prompt is encoded. Error: invalid_argument naming the field.
 result<void> check_request(const generation_request& request, const request_bounds& bounds);
 
-/// Everything that needs the prompt's ids. `drawn_seed` is used when the request has none; `structure` is what its
-/// structured_spec became.
+/// Everything that needs ids: of the prompt and of the bad words. `drawn_seed` is used when the request has none;
+/// `structure` is what its structured_spec became.
 /// Error: invalid_argument naming the field and the numbers that do not fit.
 result<resolved_request> resolve_request(const generation_request& request, std::span<const token_id> prompt,
                                          const request_bounds& bounds, std::uint64_t drawn_seed,
-                                         std::shared_ptr<const grammar> structure = nullptr);
+                                         std::shared_ptr<const grammar> structure = nullptr,
+                                         std::vector<std::vector<token_id>> bad_words = {});
 
 }  // namespace tandem

@@ -46,6 +46,7 @@ void send_blocks(self_pointer self, scheduler_commands& say) {
   const auto& allocator = self->state.allocator;
   // A fresh pool must know what is held before it hands out anything.
   if (say.adopt) self->send(allocator, std::move(*say.adopt));
+  if (say.share) self->send(allocator, std::move(*say.share));
   if (say.publish) self->send(allocator, std::move(*say.publish));
   if (say.release) self->send(allocator, std::move(*say.release));
   for (auto& match : say.matches) self->send(allocator, std::move(match));

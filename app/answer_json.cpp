@@ -46,7 +46,7 @@ sequence_stats total_stats(const engine::collected_answer& answer) {
     const sequence_stats& stats = choice.stats;
     total.prompt_tokens = stats.prompt_tokens;
     total.cached_tokens = std::max(total.cached_tokens, stats.cached_tokens);
-    total.completion_tokens += stats.completion_tokens;
+    total.completion_tokens += stats.completion_tokens + stats.unshown_tokens;
     total.steps += stats.steps;
     total.draft_tokens += stats.draft_tokens;
     total.accepted_tokens += stats.accepted_tokens;

@@ -167,6 +167,37 @@ result<void> read_seed(const json& value, generation_request& request) {
   return {};
 }
 
+/// The three fields of beam search come in any order; use_beam_search: false leaves the others without effect.
+result<void> read_beams(const json& fields, generation_request& request) {
+  const auto field = [&](const char* name) { return fields.value(name, json()); };
+  const json wanted = field("use_beam_search");
+  if (!wanted.is_null() && !wanted.is_boolean()) return wrong("use_beam_search", "true or false");
+  beam_params beams;
+  if (const json penalty = field("length_penalty"); !penalty.is_null()) {
+    if (!penalty.is_number()) return wrong("length_penalty", "a number");
+    beams.length_penalty = penalty.get<float>();
+  }
+  if (const json early = field("early_stopping"); !early.is_null()) {
+    if (!early.is_boolean() && early != "never") return wrong("early_stopping", "true or false");
+    beams.early_stopping = early == true;
+  }
+  if (wanted == true) request.beams = beams;
+  return {};
+}
+
+bool is_beam_field(const std::string& name) {
+  return name == "use_beam_search" || name == "length_penalty" || name == "early_stopping";
+}
+
+result<void> read_bad_words(const json& value, generation_request& request) {
+  if (!value.is_array()) return wrong("bad_words", "a list of strings");
+  for (const json& word : value) {
+    if (!word.is_string()) return wrong("bad_words", "a list of strings");
+    request.bad_words.push_back(word.get<std::string>());
+  }
+  return {};
+}
+
 result<void> read_cache_salt(const json& value, generation_request& request) {
   if (!value.is_string()) return wrong("cache_salt", "a string");
   request.cache_salt = value.get<std::string>();
@@ -191,6 +222,7 @@ const std::unordered_map<std::string, field_reader>& readers() {
       {"seed", read_seed},
       {"max_tokens", whole_field<std::int32_t>("max_tokens", TANDEM_PLACE(stopping.max_tokens))},
       {"n", whole_field<std::int32_t>("n", TANDEM_PLACE(n))},
+      {"best_of", whole_field<std::int32_t>("best_of", TANDEM_PLACE(best_of))},
       {"priority", whole_field<std::int32_t>("priority", TANDEM_PLACE(priority))},
       {"logprobs", whole_field<std::int32_t>("logprobs", TANDEM_PLACE(logprobs.top))},
       {"prompt_logprobs", whole_field<std::int32_t>("prompt_logprobs", TANDEM_PLACE(logprobs.prompt_top))},
@@ -201,6 +233,7 @@ const std::unordered_map<std::string, field_reader>& readers() {
       {"stop", read_stop},
       {"stop_token_ids", read_stop_ids},
       {"allowed_token_ids", read_allowed_ids},
+      {"bad_words", read_bad_words},
       {"logit_bias", read_logit_bias},
       {"speculative", read_speculative},
       {"timeout_ms", read_timeout},
@@ -257,7 +290,8 @@ result<generation_request> read_request(const json& fields) {
   if (!prompt) return tl::unexpected(prompt.error());
   request.prompt = std::move(*prompt);
   for (const auto& [name, value] : fields.items()) {
-    if (value.is_null() || is_prompt_field(name) || is_structured_field(name)) continue;
+    const bool read_elsewhere = is_prompt_field(name) || is_structured_field(name) || is_beam_field(name);
+    if (value.is_null() || read_elsewhere) continue;
     const auto found = readers().find(name);
     if (found == readers().end()) {
       spdlog::warn("the field \"{}\" is unknown and ignored", name);
@@ -268,6 +302,7 @@ result<generation_request> read_request(const json& fields) {
   auto structured = read_structured(fields);
   if (!structured) return tl::unexpected(structured.error());
   request.structured = std::move(*structured);
+  if (auto read = read_beams(fields, request); !read) return tl::unexpected(read.error());
   if (request.n < 1 || request.n > limits::kMaxChoices)
     return wrong("n", fmt::format("from 1 to {}", limits::kMaxChoices));
   return request;

@@ -58,11 +58,14 @@ void add_sampling_flags(CLI::App& command, json& fields) {
   add_field<double>(command, fields, "--frequency-penalty", "frequency_penalty",
                     "The same for each time the answer has them; default 0");
   add_list<std::string>(command, fields, "--stop", "stop", "Text that ends the answer; repeatable");
+  add_list<std::string>(command, fields, "--bad-words", "bad_words", "Text the answer must not have; repeatable");
   add_list<std::int32_t>(command, fields, "--stop-token-ids", "stop_token_ids",
                          "Ids that end the answer, e.g. 2,7; repeatable")
       ->delimiter(',');
   add_field<std::int32_t>(command, fields, "--min-tokens", "min_tokens", "No end before this many tokens; default 0");
   add_field<std::int32_t>(command, fields, "--n", "n", "Answers per prompt; default 1");
+  add_field<std::int32_t>(command, fields, "--best-of", "best_of",
+                          "Answers made per prompt, of which the best n are shown; default: n");
   add_field<std::int32_t>(command, fields, "--logprobs", "logprobs", "Alternatives per token; default: none");
   add_field<std::int32_t>(command, fields, "--prompt-logprobs", "prompt_logprobs",
                           "The same for the prompt's tokens; default: none");
@@ -73,6 +76,10 @@ void add_sampling_flags(CLI::App& command, json& fields) {
            "What the answer must be, e.g. {\"regex\": \"[0-9]+\"} or {\"json\": SCHEMA}; keys: docs/api.md");
   add_json(command, fields, "--speculative", "speculative",
            "Of these requests: false, or {\"method\": \"ngram\"}; keys: docs/api.md");
+  add_switch(command, fields, "--use-beam-search", "use_beam_search", true, "Search with n beams instead of sampling");
+  add_field<double>(command, fields, "--length-penalty", "length_penalty",
+                    "Of beams: scores are divided by length to this power; default 1");
+  add_switch(command, fields, "--early-stopping", "early_stopping", true, "End when n beams are complete");
   add_switch(command, fields, "--ignore-eos", "ignore_eos", true, "Go on after the model's end token");
   add_switch(command, fields, "--include-stop-str-in-output", "include_stop_str_in_output", true, "Keep the stop text");
   add_switch(command, fields, "--no-skip-special-tokens", "skip_special_tokens", false, "Show special tokens");

@@ -32,7 +32,10 @@ inline constexpr std::size_t kMaxStopStrings = 64;
 inline constexpr std::size_t kMaxStopStringBytes = 1024;
 inline constexpr std::size_t kMaxStopTokens = 256;
 inline constexpr std::size_t kMaxLogitBias = 4096;
-inline constexpr std::int32_t kMaxLogprobs = 20;  // alternatives per token
+inline constexpr std::size_t kMaxBadWords = 256;        // of one request
+inline constexpr std::size_t kMaxBadWordBytes = 1024;   // of one word
+inline constexpr std::size_t kMaxBadWordTokens = 1024;  // of one word; so many output tokens are remembered for it
+inline constexpr std::int32_t kMaxLogprobs = 20;        // alternatives per token
 
 // --- text -------------------------------------------------------------------------------------------------------
 inline constexpr std::size_t kMaxVocabulary = 1 << 21;
@@ -105,11 +108,11 @@ inline constexpr std::int64_t kMaxMatrixColumns = 1 << 18;      // inputs of one
 inline constexpr std::int32_t kAttentionPartition = 256;        // positions; fixed, never a function of the batch
 inline constexpr std::int64_t kAttentionPartialFloats = 4 << 20;  // partial results of sequences cut over threads
 inline constexpr std::int32_t kPreciseBelowHidden = 768;          // narrower models: int8 activations in two terms
-inline constexpr std::int32_t kMaxPutOffRows = 16;                // rows of a sequence that an EAGLE head takes in later
-inline constexpr std::int32_t kMaxLogitRows = 64;                 // rows of logits held at once; a run of drafts fits
-inline constexpr std::size_t kMaxFeatureLayers = 8;               // hidden states handed out of a row
-inline constexpr std::uint64_t kDefaultKvBytes = 4ull << 30;      // for target and draft together, at most
-inline constexpr std::uint64_t kKvPercentOfAvailable = 40;        // of the memory that is left after loading
+inline constexpr std::int32_t kMaxPutOffRows = 16;            // rows of a sequence that an EAGLE head takes in later
+inline constexpr std::int32_t kMaxLogitRows = 64;             // rows of logits held at once; a run of drafts fits
+inline constexpr std::size_t kMaxFeatureLayers = 8;           // hidden states handed out of a row
+inline constexpr std::uint64_t kDefaultKvBytes = 4ull << 30;  // for target and draft together, at most
+inline constexpr std::uint64_t kKvPercentOfAvailable = 40;    // of the memory that is left after loading
 
 // --- actors -----------------------------------------------------------------------------------------------------
 inline constexpr std::size_t kEncoderThreads = 1;

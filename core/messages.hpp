@@ -41,7 +41,8 @@ struct encode_prompt {
 struct prompt_encoded {
   request_id id;
   result<std::vector<token_id>> tokens;
-  std::shared_ptr<const grammar> structure;  ///< of a request with a structured_spec
+  std::shared_ptr<const grammar> structure;      ///< of a request with a structured_spec
+  std::vector<std::vector<token_id>> bad_words;  ///< of the request's, as sampling_params has them
 };
 
 /// bridge → intake → scheduler (one mailbox each, so a cancel never overtakes its request). The client is gone or said
@@ -107,6 +108,12 @@ struct publish_blocks {
   };
   std::uint32_t pool_gen = 0;
   std::vector<entry> entries;
+};
+/// scheduler → kv_allocator. One more hold on each of these blocks, for another choice of the same request: some
+/// sequence of the scheduler's holds them when this is sent, so they are there when it arrives. No answer.
+struct share_blocks {
+  std::uint32_t pool_gen = 0;
+  std::vector<block_id> blocks;
 };
 /// scheduler → kv_allocator. The sequence's hold on these blocks ends; every stream has passed its work on them. No
 /// answer.

@@ -55,6 +55,9 @@ struct sampling_params {
   float frequency_penalty = 0.0F;                      ///< [-2, 2]; over output tokens
   std::vector<std::pair<token_id, float>> logit_bias;  ///< added to the raw logits; sorted by id, ids unique
   std::vector<token_id> allowed_token_ids;             ///< sorted; empty = all
+  /// Token sequences, none empty: the last token of each is never drawn behind its others (output tokens only). Filled
+  /// in by intake from generation_request::bad_words.
+  std::vector<std::vector<token_id>> bad_words;
   std::int32_t min_tokens = 0;
   std::vector<token_id> held_until_min_tokens;  ///< sorted; never drawn among the first min_tokens outputs
                                                 ///< (end tokens and stop ids; filled in by intake)
@@ -114,6 +117,13 @@ struct chat_prompt {
 
 using prompt_source = std::variant<prompt_text, chat_prompt, std::vector<token_id>>;
 
+/// Beam search instead of sampling; its width is n. Scores are log-probabilities of the model's own distribution,
+/// summed and divided by length ^ length_penalty, where the length is that of prompt and output without the end token.
+struct beam_params {
+  float length_penalty = 1.0F;
+  bool early_stopping = false;  ///< end with the n-th beam that is complete, whatever the others could become
+};
+
 /// One prompt with n choices. A list of prompts is several of these.
 struct generation_request {
   prompt_source prompt;
@@ -122,11 +132,17 @@ struct generation_request {
   logprob_params logprobs;
   speculation_params speculation;
   std::optional<structured_spec> structured;  ///< what the output must be; absent: anything
+  std::vector<std::string> bad_words;         ///< texts that must not occur in the output; none empty
   std::int32_t n = 1;
+  std::int32_t best_of = 1;                          ///< choices that are made, if more than n: the n best are shown
+  std::optional<beam_params> beams;                  ///< absent: sampling
   std::int32_t priority = 0;                         ///< smaller goes first, with --scheduling-policy priority
   std::optional<std::chrono::milliseconds> timeout;  ///< deadline from submission
   std::string cache_salt;                            ///< prefix blocks are shared only between equal salts
   std::string external_id;                           ///< for logs, bounded by the edge; may be empty
+
+  /// Sequences that the request takes.
+  std::int32_t sequences() const { return std::max(n, best_of); }
 };
 
 enum class finish_reason : std::uint8_t { stop, length, timeout, cancelled, error };
@@ -166,7 +182,8 @@ struct sequence_stats {
   std::int32_t prompt_tokens = 0;
   std::int32_t cached_tokens = 0;  ///< prompt tokens served from the prefix cache
   std::int32_t completion_tokens = 0;
-  std::int32_t steps = 0;  ///< target forwards that committed tokens for it
+  std::int32_t unshown_tokens = 0;  ///< of choices that were made for best_of and not shown; in the first choice
+  std::int32_t steps = 0;           ///< target forwards that committed tokens for it
   std::int32_t draft_tokens = 0;
   std::int32_t accepted_tokens = 0;
   std::int32_t preemptions = 0;

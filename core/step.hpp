@@ -44,6 +44,12 @@ struct table_delta {
   std::vector<block_id> blocks;
 };
 
+/// What a block holds is written into another one, for a sequence that goes on where a second one does, too.
+struct block_copy {
+  block_id from = kNoBlock;
+  block_id to = kNoBlock;
+};
+
 /// One sequence's row of a ticket.
 struct draft_offer {
   std::int32_t ticket = -1;  ///< index into step_work::tickets; -1: there is no offer
@@ -71,6 +77,7 @@ struct step_work {
   std::vector<slot_opening> opened;
   std::vector<slot_id> closed;  ///< lives that ended; applied before `opened`
   std::vector<table_delta> table_deltas;
+  std::vector<block_copy> copies;  ///< of the target's pages, before any row
   std::vector<step_rows> rows;
   std::vector<std::shared_ptr<ticket>> tickets;  ///< one per draft source that takes part
 };

@@ -178,10 +178,13 @@ result<generation_request> to_generation_request(Request request) {
   generation_request result;
   if (!structured.empty()) result.structured = std::move(structured.front());
   result.sampling = to_sampling(wanted);
+  result.bad_words = wanted.bad_words;
   result.stopping = to_stopping(wanted);
   result.logprobs.top = wanted.logprobs;
   result.speculation = *speculation;
   result.n = wanted.n;
+  result.best_of = wanted.best_of;
+  if (wanted.use_beam_search) result.beams = {wanted.length_penalty, wanted.early_stopping};
   result.timeout = request.timeout;
   result.prompt = to_prompt(request);
   return result;

@@ -88,7 +88,7 @@ void write_tokens(json_writer& out, std::span<const token_id> tokens) {
 }
 
 void call_counts::add(const sequence_stats& choice) {
-  sum.completion_tokens += choice.completion_tokens;
+  sum.completion_tokens += choice.completion_tokens + choice.unshown_tokens;
   sum.steps += choice.steps;
   sum.draft_tokens += choice.draft_tokens;
   sum.accepted_tokens += choice.accepted_tokens;

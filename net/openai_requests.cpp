@@ -121,6 +121,10 @@ void check_scoring(field_reader& fields, const api_request& out, const generatio
   if (out.stream && out.prompt_logprobs) {
     fields.refuse("prompt_logprobs", "'prompt_logprobs' comes only with whole answers; leave out 'stream'.");
   }
+  if (out.stream && request.best_of > request.n) {
+    fields.refuse("best_of",
+                  "'best_of' above 'n' cannot be streamed: the best are known at the end; leave out 'stream'.");
+  }
   if (request.stopping.max_tokens != 0) return;
   if (!out.echo && request.logprobs.prompt_top < 0) {
     fields.refuse("max_tokens", "'max_tokens' is 0, which needs 'echo' or 'prompt_logprobs'; ask for at least 1.");

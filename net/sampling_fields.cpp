@@ -87,6 +87,33 @@ void read_sampling(field_reader& fields, const request_facts& facts, sampling_pa
   read_allowed_tokens(fields, facts, sampling);
 }
 
+/// `early_stopping` "never", of earlier versions of vLLM, is what false means here.
+void read_beams(field_reader& fields, generation_request& request) {
+  const bool wanted = fields.boolean("use_beam_search").value_or(false);
+  beam_params beams;
+  beams.length_penalty = float_or(fields, "length_penalty", -10, 10, beams.length_penalty);
+  const auto stopping = fields.any("early_stopping");
+  const bool never = stopping && as_string(*stopping) == "never";
+  if (!never) beams.early_stopping = fields.boolean("early_stopping").value_or(false);
+  if (wanted) request.beams = beams;
+}
+
+void read_bad_words(field_reader& fields, std::vector<std::string>& words) {
+  const auto list = fields.array("bad_words");
+  if (!list) return;
+  if (list->size() > limits::kMaxBadWords) {
+    return fields.refuse("bad_words", fmt::format("'bad_words' takes at most {} words.", limits::kMaxBadWords));
+  }
+  for (const json_value& entry : *list) {
+    const auto word = as_string(entry);
+    if (!word || word->empty() || word->size() > limits::kMaxBadWordBytes) {
+      return fields.refuse("bad_words", fmt::format("'bad_words' must be a list of strings of 1 to {} bytes.",
+                                                    limits::kMaxBadWordBytes));
+    }
+    words.emplace_back(*word);
+  }
+}
+
 void add_stop(field_reader& fields, std::optional<std::string_view> text, stop_params& stopping) {
   if (!text) return fields.refuse("stop", "'stop' must be a string or a list of strings.");
   if (text->empty()) return fields.refuse("stop", "'stop' must not hold an empty string.");
@@ -181,10 +208,7 @@ void read_timeout(field_reader& fields, std::string_view header, generation_requ
 }
 
 void refuse_later_features(field_reader& fields) {
-  for (const std::string_view name : {"logits_processors", "chat_template"})
-    fields.refuse_unsupported(name);
-  if (fields.boolean("use_beam_search").value_or(false)) fields.refuse_unsupported("use_beam_search");
-  if (const auto words = fields.array("bad_words"); words && !words->empty()) fields.refuse_unsupported("bad_words");
+  for (const std::string_view name : {"logits_processors", "chat_template"}) fields.refuse_unsupported(name);
   if (const auto suffix = fields.string("suffix", limits::kMaxBodyBytes); suffix && !suffix->empty()) {
     fields.refuse_unsupported("suffix");
   }
@@ -209,14 +233,18 @@ void read_generation_fields(field_reader& fields, std::string_view timeout_heade
                             generation_request& request) {
   refuse_later_features(fields);
   read_sampling(fields, facts, request.sampling);
+  read_bad_words(fields, request.bad_words);
+  read_beams(fields, request);
   read_stopping(fields, facts, request.stopping);
   read_speculation(fields, facts, request.speculation);
   request.structured = read_structured(fields);
   read_timeout(fields, timeout_header, request);
   request.n = static_cast<std::int32_t>(fields.integer("n", 1, limits::kMaxChoices).value_or(1));
-  if (const auto best_of = fields.integer("best_of", 1, limits::kMaxChoices); best_of && *best_of != request.n) {
-    fields.refuse("best_of", "'best_of' other than 'n' is not supported yet; leave it out.", error_code::unsupported);
+  const auto best_of = fields.integer("best_of", 1, limits::kMaxChoices);
+  if (best_of && *best_of < request.n) {
+    fields.refuse("best_of", fmt::format("'best_of' is {}, below 'n' {}; raise it.", *best_of, request.n));
   }
+  request.best_of = static_cast<std::int32_t>(best_of.value_or(1));
   constexpr std::int64_t kMaxInt32 = std::numeric_limits<std::int32_t>::max();
   request.priority = static_cast<std::int32_t>(fields.integer("priority", -kMaxInt32, kMaxInt32).value_or(0));
   if (const auto salt = fields.string("cache_salt", limits::kMaxCacheSaltBytes)) {

@@ -111,6 +111,15 @@ void block_allocator::publish(const publish_blocks& request) {
   impl_->assert_conserved();
 }
 
+void block_allocator::share(const share_blocks& request) {
+  if (request.pool_gen != impl_->pool_gen) return;
+  for (const block_id block : request.blocks) {
+    TANDEM_ASSERT(impl_->pool.contains(block) && impl_->pool.holds(block) > 0);
+    impl_->pool.pin(block);
+  }
+  impl_->assert_conserved();
+}
+
 void block_allocator::release(const release_blocks& request) {
   if (request.pool_gen != impl_->pool_gen) return;
   // Backwards: a sequence's last blocks become the least recently used, so a chain is evicted from its end and what is

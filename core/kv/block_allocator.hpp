@@ -1,8 +1,8 @@
 #pragma once
 /// The block pool and the prefix index: decisions of the kv_allocator, without the actor. Owner: kv_allocator.
 ///
-/// Every block is in exactly one state: free, held (leased or used: reference count > 0), or cached (count 0, findable by
-/// its tokens, evicted least recently used first). free + held + cached = all, asserted after every call.
+/// Every block is in exactly one state: free, held (leased or used: reference count > 0), or cached (count 0, findable
+/// by its tokens, evicted least recently used first). free + held + cached = all, asserted after every call.
 
 #include <cstdint>
 #include <memory>
@@ -39,6 +39,8 @@ class block_allocator {
   /// Ignored when pool_gen is not ours, when caching is off, when the block is already findable or the same content
   /// already is under another block. A later publish of the same block with draft_valid upgrades it.
   void publish(const publish_blocks& request);
+  /// Count + 1 for each block; all of them are held. Old pool_gen: ignored.
+  void share(const share_blocks& request);
   /// Count - 1 for each block; at 0 findable blocks become cached (most recent), others free. Old pool_gen: ignored.
   void release(const release_blocks& request);
   /// After a restart: everything but `held` is free, nothing is findable.

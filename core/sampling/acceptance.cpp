@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "core/assert.hpp"
+#include "core/sampling/bad_words.hpp"
 #include "core/sampling/constraint.hpp"
 #include "core/sampling/distribution.hpp"
 #include "core/sampling/noise.hpp"
@@ -91,14 +92,16 @@ bool constrained(const acceptance_input& input) {
   return input.matcher != nullptr && !input.matcher->has_ended();
 }
 
-/// Nothing: the grammar leaves no token.
-std::optional<row_verdict> verify_row(const acceptance_input& input, std::size_t row, const token_counts& counts) {
+/// Nothing: the grammar leaves no token. `output`: as recent_output, of this row.
+std::optional<row_verdict> verify_row(const acceptance_input& input, std::size_t row, const token_counts& counts,
+                                      std::span<const token_id> output) {
   const sampling_params& params = *input.params;
   const auto index = static_cast<std::int32_t>(row);
   const std::span<float> logits = input.logits(index);
   if (penalties_active(params, input.output_index + index)) {
     apply_penalties(logits, params, counts, input.output_index + index);
   }
+  ban_bad_words(logits, params, output);
   if (constrained(input)) {
     input.matcher->fill_mask(input.mask);
     if (!keep_masked(logits, input.mask)) return std::nullopt;
@@ -121,12 +124,14 @@ acceptance_output verify_drafts(const acceptance_input& input, token_counts& cou
   TANDEM_ASSERT(input.q.empty() || input.q.size() == input.drafts.size());
   acceptance_output out;
   out.tokens.reserve(input.drafts.size() + 1);
+  std::vector<token_id> output(input.recent_output.begin(), input.recent_output.end());
   for (std::size_t row = 0; row <= input.drafts.size(); ++row) {
-    const std::optional<row_verdict> verdict = verify_row(input, row, counts);
+    const std::optional<row_verdict> verdict = verify_row(input, row, counts, output);
     out.stuck = !verdict || (constrained(input) && !input.matcher->accept(verdict->token));
     if (out.stuck) break;
     // Counted before the next row is looked at: draft i is judged as if drafts 0 … i-1 were committed.
     counts.add_output(verdict->token);
+    output.push_back(verdict->token);
     out.tokens.push_back(verdict->token);
     if (!verdict->accepted) break;
     ++out.accepted;

@@ -18,8 +18,9 @@ namespace tandem {
 struct acceptance_input {
   const sampling_params* params = nullptr;
   std::uint64_t key = 0;
-  std::int64_t position = 0;      ///< absolute position of the token that row 0 yields
-  std::int32_t output_index = 0;  ///< of that token
+  std::int64_t position = 0;                ///< absolute position of the token that row 0 yields
+  std::int32_t output_index = 0;            ///< of that token
+  std::span<const token_id> recent_output;  ///< before row 0, at least the last bad_word_reach() output tokens
   std::span<const token_id> drafts;
   std::span<const std::vector<float>> q;  ///< rejection rule: per draft, or empty for a deterministic source
   acceptance_rule rule = acceptance_rule::coupled;

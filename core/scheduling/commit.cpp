@@ -150,6 +150,21 @@ tokens_committed::entry end_entry(const sequence& seq, finish end) {
   return entry;
 }
 
+tokens_committed::entry beam_entry(const sequence& lane, const beam_hypothesis& hypothesis,
+                                   const std::optional<finish>& wanted, const scheduler_options& options) {
+  tokens_committed::entry entry;
+  entry.id = lane.id;
+  entry.tokens = hypothesis.tokens;
+  entry.accepted.assign(hypothesis.tokens.size(), 0);
+  entry.logprobs = hypothesis.logprobs;
+  finish end = wanted.value_or(finish{.reason = hypothesis.complete ? finish_reason::stop : finish_reason::length});
+  const std::size_t shown = hypothesis.tokens.size() - (hypothesis.complete ? 1 : 0);  // an end token has no text
+  end.text_bytes = 0;
+  for (std::size_t i = 0; i < shown; ++i) end.text_bytes += visible_text(lane, options, hypothesis.tokens[i]).size();
+  entry.end = std::move(end);
+  return entry;
+}
+
 void replay_output(sequence& seq, const scheduler_options& options) {
   for (std::int32_t i = seq.prompt_length(); i < seq.length(); ++i) {
     const std::string_view text = visible_text(seq, options, seq.known[static_cast<std::size_t>(i)]);

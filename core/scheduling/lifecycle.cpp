@@ -11,14 +11,27 @@
 namespace tandem {
 
 void scheduler::impl::start_waiting() {
-  while (!waiting.empty()) {
-    if (static_cast<std::int32_t>(running.size()) + matching >= options.max_num_seqs) return;
-    sequence& seq = *waiting.begin()->second;
+  // Slots in use, and those of choices that wait for their prompt: younger sequences do not take them.
+  std::int32_t busy = static_cast<std::int32_t>(running.size()) + matching;
+  for (auto next = waiting.begin(); next != waiting.end() && busy < options.max_num_seqs; ++busy) {
+    sequence& seq = *next->second;
+    ++next;
+    if (waits_for_prompt(seq)) continue;
+    if (is_lane(seq) && !beams_have_started(*seq.group)) {
+      choice_group& group = *seq.group;
+      if (!beams_are_complete(group)) continue;  // its other lanes are on their way here
+      if (!beams_may_start(group, busy)) return;
+      next = waiting.upper_bound({group.members.back()->rank, group.members.back()});
+      busy += static_cast<std::int32_t>(group.members.size()) - 1;
+      start_beams(group);
+      continue;
+    }
     // Headroom of a block for each running sequence, so that a newcomer is not the next victim. Alone it always fits.
-    const auto busy = static_cast<std::int32_t>(running.size()) + matching;
-    const std::int32_t need = blocks_for(seq.length() + 1) + busy;
-    if (busy > 0 && lease.obtainable() < need) return;
-    waiting.erase(waiting.begin());
+    const std::int32_t shared = prompt_is_computed(seq) ? shareable_blocks(seq) : 0;
+    const std::int32_t need = blocks_for(seq.length() + 1) - shared + busy;
+    // The leader of a search that has its slots comes back after the allocator's death: its lanes wait for it alone.
+    if (busy > 0 && !is_lane(seq) && lease.obtainable() < need) return;
+    waiting.erase({seq.rank, &seq});
     begin(seq);
   }
 }
@@ -26,6 +39,9 @@ void scheduler::impl::start_waiting() {
 void scheduler::impl::begin(sequence& seq) {
   const bool reuse =
       options.prefix_caching && seq.request->logprobs.prompt_top < 0 && seq.length() > options.block_size;
+  // What it generated before a preemption may be found as well; else the blocks of another choice are as good.
+  const bool longer_match = reuse && seq.output_length() > 0;
+  if (!longer_match && prompt_is_computed(seq)) return run_behind_prompt(seq);
   if (!reuse) {
     seq.first_match_done = true;  // what a later life finds is its own
     run(seq);
@@ -51,11 +67,13 @@ void scheduler::impl::run(sequence& seq) {
   seq.slot_gen = ++slot_gens[static_cast<std::size_t>(seq.slot)];
   seq.length_at_start = seq.length();
   running.emplace(seq.rank, &seq);
+  if (!seq.started) note_started(seq);
 }
 
 /// What the slot's life added to the sequence and the source that learns from outputs was not told in proposals: each
 /// token of an output is learned once, whoever drafted it and however often the sequence was preempted.
 void scheduler::impl::tell_output(const sequence& seq) {
+  if (is_lane(seq)) return;  // most of it is never told to anybody
   const auto learns = [](draft_method method) { return method == draft_method::suffix; };
   if (std::none_of(options.drafters.begin(), options.drafters.end(), learns)) return;
   const std::int32_t told = seq.sources[static_cast<std::size_t>(draft_method::suffix)].told;
@@ -81,6 +99,7 @@ void scheduler::impl::stop_running(sequence& seq) {
   free_slots.push_back(seq.slot);
   seq.slot = kNoSlot;
   seq.opened = false;
+  seq.copy_from = kNoBlock;
   seq.table_sent = 0;
   seq.computed = 0;
   seq.published = 0;
@@ -89,6 +108,7 @@ void scheduler::impl::stop_running(sequence& seq) {
 }
 
 void scheduler::impl::preempt(sequence& seq) {
+  if (is_lane(seq)) return preempt_beams(*seq.group);
   stop_running(seq);
   seq.at = sequence::stage::waiting;
   waiting.emplace(seq.rank, &seq);
@@ -97,6 +117,7 @@ void scheduler::impl::preempt(sequence& seq) {
 }
 
 void scheduler::impl::end_soon(sequence& seq, finish_reason reason) {
+  if (is_lane(seq)) return end_beams_soon(*seq.group, finish{.reason = reason});
   if (seq.in_step) {
     if (!seq.end_wanted) seq.end_wanted = finish{.reason = reason};
     return;
@@ -106,25 +127,25 @@ void scheduler::impl::end_soon(sequence& seq, finish_reason reason) {
 
 void scheduler::impl::end_now(sequence& seq, finish end) {
   const finish_reason reason = end.reason;
-  if (!out.committed) out.committed.emplace();
   auto entry = end_entry(seq, std::move(end));
   entry.stats = seq.stats;
-  out.committed->entries.push_back(std::move(entry));
+  tell(seq, std::move(entry));
   retire(seq, reason);
 }
 
 void scheduler::impl::retire(sequence& seq, finish_reason reason) {
+  keep_prompt(seq);
   if (seq.at == sequence::stage::running) stop_running(seq);
   if (seq.at == sequence::stage::matching) --matching;  // its pinned blocks go back when the answer comes
   if (seq.at == sequence::stage::waiting) waiting.erase({seq.rank, &seq});
+  leave_group(seq);
   out.retired.push_back({seq.id, reason});
   sequences.erase(seq.id);
 }
 
 /// "Retiring is not releasable": a draft stream may still write the draft pages of these blocks.
 void scheduler::impl::release(sequence& seq) {
-  const auto count = static_cast<std::int32_t>(seq.table.size());
-  if (count == 0) return;
+  if (seq.table.empty()) return;
   fenced_blocks held;
   for (const draft_method method : options.drafters) {
     const step_id under_way = seq.source(method).in_flight;
@@ -136,19 +157,20 @@ void scheduler::impl::release(sequence& seq) {
     fenced.push_back(std::move(held));
     return;
   }
+  let_go(blocks);
+}
+
+void scheduler::impl::let_go(const std::vector<block_id>& blocks) {
+  if (blocks.empty()) return;
   if (!out.release) out.release.emplace(release_blocks{pool_gen, {}});
   out.release->blocks.insert(out.release->blocks.end(), blocks.begin(), blocks.end());
-  lease.note_released(count);
+  lease.note_released(static_cast<std::int32_t>(blocks.size()));
 }
 
 void scheduler::impl::release_fenced(draft_method method, step_id step_done) {
   for (fenced_blocks& held : fenced) {
     if (held.until[index_of(method)] <= step_done) held.until[index_of(method)] = 0;
-    if (held.waits()) continue;
-    if (!out.release) out.release.emplace(release_blocks{pool_gen, {}});
-    out.release->blocks.insert(out.release->blocks.end(), held.blocks.begin(), held.blocks.end());
-    lease.note_released(static_cast<std::int32_t>(held.blocks.size()));
-    held.blocks.clear();
+    if (!held.waits()) let_go(std::exchange(held.blocks, {}));
   }
   std::erase_if(fenced, [](const fenced_blocks& held) { return held.blocks.empty(); });
 }
@@ -158,7 +180,8 @@ void scheduler::impl::publish(sequence& seq) {
   if (!options.prefix_caching) return;
   resolve_drafts(seq);
   const std::int32_t size = options.block_size;
-  const std::int32_t full = seq.computed / size;
+  // Of what a beam search tried, only the prompt is worth finding.
+  const std::int32_t full = (is_lane(seq) ? std::min(seq.computed, seq.prompt_length()) : seq.computed) / size;
   const std::int32_t full_draft = std::min(full, seq.source(draft_method::draft_model).known / size);
   const std::int32_t first =
       full_draft > seq.published_draft ? std::min(seq.published, seq.published_draft) : seq.published;

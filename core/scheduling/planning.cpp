@@ -40,11 +40,14 @@ bool scheduler::impl::cover(sequence& seq, std::int32_t tokens) {
   return static_cast<std::int32_t>(seq.table.size()) >= need;
 }
 
-/// Preempts from the youngest on until blocks come back, but never the needy one: it waits with what it has.
+/// Lets go of prompts that nobody computes with, then preempts from the youngest on, until blocks come back; but never
+/// the needy one: it waits with what it has.
 void scheduler::impl::make_room(const sequence& needy) {
+  const auto drop = [this](auto& group) { return drop_kept(group.second); };
   while (lease.exhausted() && fenced.empty()) {
+    if (std::any_of(groups.begin(), groups.end(), drop)) continue;
     sequence& youngest = *running.rbegin()->second;
-    if (&youngest == &needy) return;
+    if (&youngest == &needy || (is_lane(needy) && youngest.group == needy.group)) return;
     preempt(youngest);
   }
 }
@@ -54,6 +57,10 @@ std::vector<sequence*> scheduler::impl::secure_blocks() {
   std::vector<sequence*> ready;
   for (auto at = running.begin(); at != running.end();) {
     sequence& seq = *at->second;
+    if (seq.parked) {
+      ++at;
+      continue;
+    }
     resolve_drafts(seq);
     const bool whole = seq.decoding() || !options.chunked_prefill;
     const std::int32_t tokens = whole ? seq.length() : seq.computed + 1;
@@ -121,7 +128,7 @@ std::vector<draft_choice> scheduler::impl::draft_wishes(const std::vector<sequen
 /// Of a choice what the source can do for the sequence now.
 planned_drafts scheduler::impl::drafts_from(draft_method method, std::int32_t k, const drafts_by_evidence& most,
                                             const sequence& seq) const {
-  if (method == draft_method::none || !source_ready(method)) return {};
+  if (method == draft_method::none || !source_ready(method) || is_lane(seq)) return {};
   if (kind_of(method) == source_kind::model && seq.length() > options.draft_context_limit) return {};
   return {.method = method,
           .drafts = seq.decoding() ? std::min(k, drafts_that_fit(seq, method)) : 0,
@@ -225,6 +232,11 @@ void scheduler::impl::launch(std::vector<planned_rows> plan, time_point now) {
 }
 
 void scheduler::impl::plan_step(time_point now) {
+  for (auto& [request, group] : groups) {
+    if (!group.beams) continue;
+    wake_lanes(group);
+    take_due_steps(group);
+  }
   std::vector<planned_rows> plan = plan_rows();
   if (!plan.empty()) launch(std::move(plan), now);
 }
@@ -248,10 +260,17 @@ void scheduler::check() const {
     TANDEM_ASSERT(seq->output_length() <= std::max(seq->max_tokens, 0));
     for (const block_id block : seq->table) TANDEM_ASSERT(block >= 0 && block < s.options.num_kv_blocks);
   }
+  for (const auto& [id, group] : s.groups) {
+    TANDEM_ASSERT(group.unstarted > 0 || !group.members.empty());
+    TANDEM_ASSERT(group.kept.blocks.empty() || group.unstarted > 0);
+  }
   TANDEM_ASSERT(matching == static_cast<std::size_t>(s.matching));
   TANDEM_ASSERT(s.sequences.size() == s.running.size() + s.waiting.size() + matching);
   // Liveness: whoever waits, waits for an answer that will come.
-  const bool something_under_way = s.in_flight || s.lease.pending() || s.matching > 0 || !s.fenced.empty();
+  const auto arrives = [&](const auto& entry) { return entry.second.beams && !s.beams_are_complete(entry.second); };
+  const bool lanes_under_way = std::any_of(s.groups.begin(), s.groups.end(), arrives);
+  const bool something_under_way =
+      s.in_flight || s.lease.pending() || s.matching > 0 || !s.fenced.empty() || lanes_under_way;
   TANDEM_ASSERT(s.sequences.empty() || something_under_way);
 }
 

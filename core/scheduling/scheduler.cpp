@@ -67,19 +67,6 @@ step_seen step_seen_of(const step_work& work, const step_outcome& outcome, const
   return seen;
 }
 
-void stamp_times(sequence& seq, time_point launched, time_point now, bool yielded) {
-  if (!seq.first_row) {
-    seq.first_row = launched;
-    seq.stats.queue_ms = seconds(seq.submitted, launched) * 1e3;
-  }
-  if (!yielded) return;
-  if (!seq.first_token) {
-    seq.first_token = now;
-    seq.stats.prefill_ms = seconds(*seq.first_row, now) * 1e3;
-  }
-  seq.stats.decode_ms = seconds(*seq.first_token, now) * 1e3;
-}
-
 }  // namespace
 
 scheduler::impl::impl(scheduler_options opts, std::unique_ptr<speculation_policy> choice)
@@ -124,35 +111,34 @@ void scheduler::impl::admit(const admit_sequence& message, time_point) {
   const bool is_new = sequences.emplace(message.id, std::move(seq)).second;
   TANDEM_ASSERT(is_new);
   waiting.emplace(placed.rank, &placed);
+  join_group(placed);
+  if (message.request->beams) join_beams(placed, message);
 }
 
 void scheduler::impl::cancel(request_id request) {
-  auto at = sequences.lower_bound(sequence_id{request, 0});
-  while (at != sequences.end() && at->first.request == request) {
-    sequence& seq = *at->second;
-    ++at;  // ending erases the entry
-    end_soon(seq, finish_reason::cancelled);
+  std::vector<sequence_id> choices;
+  for (auto at = sequences.lower_bound({request, 0}); at != sequences.end() && at->first.request == request; ++at)
+    choices.push_back(at->first);
+  for (const sequence_id id : choices) {
+    if (sequence* seq = find(id)) end_soon(*seq, finish_reason::cancelled);  // lanes of a search end together
   }
 }
 
 void scheduler::impl::expire(time_point now) {
-  std::vector<sequence*> late;
+  std::vector<sequence_id> late;
   for (const auto& [id, seq] : sequences) {
-    if (seq->deadline && *seq->deadline <= now) late.push_back(seq.get());
+    if (seq->deadline && *seq->deadline <= now) late.push_back(id);
   }
-  for (sequence* seq : late) end_soon(*seq, finish_reason::timeout);
+  for (const sequence_id id : late) {
+    if (sequence* seq = find(id)) end_soon(*seq, finish_reason::timeout);
+  }
 }
 
 void scheduler::impl::matched(const prefix_matched& message) {
   if (message.pool_gen != pool_gen) return;  // the pool that pinned them is gone
   sequence* seq = find(message.id);
   if (seq == nullptr || seq->at != sequence::stage::matching || seq->incarnation != message.incarnation) {
-    if (!message.blocks.empty()) {
-      if (!out.release) out.release.emplace(release_blocks{pool_gen, {}});
-      out.release->blocks.insert(out.release->blocks.end(), message.blocks.begin(), message.blocks.end());
-      lease.note_released(static_cast<std::int32_t>(message.blocks.size()));
-    }
-    return;
+    return let_go(message.blocks);
   }
   --matching;
   TANDEM_ASSERT(message.cached_target < seq->length());
@@ -169,6 +155,19 @@ void scheduler::impl::matched(const prefix_matched& message) {
     seq->stats.cached_tokens = std::min(message.cached_target, seq->prompt_length());
   }
   run(*seq);
+}
+
+void scheduler::impl::stamp_times(sequence& seq, time_point now, bool yielded) const {
+  if (!seq.first_row) {
+    seq.first_row = launched;
+    seq.stats.queue_ms = seconds(seq.submitted, launched) * 1e3;
+  }
+  if (!yielded) return;
+  if (!seq.first_token) {
+    seq.first_token = now;
+    seq.stats.prefill_ms = seconds(*seq.first_row, now) * 1e3;
+  }
+  seq.stats.decode_ms = seconds(*seq.first_token, now) * 1e3;
 }
 
 /// What came of the drafts that were asked for; `accepted` of them are committed. A second source was asked only where
@@ -202,17 +201,18 @@ void scheduler::impl::settle_row(const step_work& work, std::size_t row, const p
                                  const slot_outcome& slot, time_point now) {
   sequence& seq = *part.seq;
   TANDEM_ASSERT(slot.slot == seq.slot && slot.slot_gen == seq.slot_gen);
-  stamp_times(seq, launched, now, !slot.tokens.empty());
+  stamp_times(seq, now, !slot.tokens.empty());
   totals.prompt_tokens += std::max(0, std::min(seq.computed + slot.rows_done, seq.prompt_length()) - seq.computed);
   const std::int32_t accepted_before = seq.stats.accepted_tokens;
   auto entry = commit_outcome(seq, slot, options);
   totals.generated_tokens += static_cast<std::int32_t>(entry.tokens.size());
   settle_drafts(work, row, part, slot, seq.stats.accepted_tokens - accepted_before);
+  remember_prompt_scores(seq, entry.prompt_logprobs);
   publish(seq);
   const std::optional<finish_reason> ended = entry.end ? std::optional<finish_reason>(entry.end->reason) : std::nullopt;
   if (ended) entry.stats = seq.stats;
   const bool says_something = ended || !entry.tokens.empty() || !entry.prompt_logprobs.empty();
-  if (says_something) out.committed->entries.push_back(std::move(entry));
+  if (says_something) tell(seq, std::move(entry));
   if (ended) retire(seq, *ended);
 }
 
@@ -225,10 +225,16 @@ void scheduler::impl::finish_step(const step_finished& message, time_point now) 
   if (!out.committed) out.committed.emplace();
   out.committed->step = outcome.step;
   if (outcome.ok) policy->observe(step_seen_of(*work, outcome, plan));
+  std::set<choice_group*> searches;
   for (std::size_t i = 0; i < plan.size(); ++i) {
     sequence& seq = *plan[i].seq;
     seq.in_step = false;
-    if (!outcome.ok) {
+    if (is_lane(seq)) {
+      searches.insert(seq.group);
+      auto& end = seq.group->beams->end_wanted;
+      if (!outcome.ok && !end) end = finish{.reason = finish_reason::error, .message = outcome.error_message};
+      if (!end) settle_lane(plan[i], outcome.slots[i], now);
+    } else if (!outcome.ok) {
       end_now(seq, finish{.reason = finish_reason::error, .message = outcome.error_message});
     } else if (seq.end_wanted) {
       end_now(seq, *seq.end_wanted);
@@ -236,6 +242,7 @@ void scheduler::impl::finish_step(const step_finished& message, time_point now) 
       settle_row(*work, i, plan[i], outcome.slots[i], now);
     }
   }
+  for (choice_group* search : searches) settle_beams(*search);
   for (const step_rows& part : work->rows) {
     totals.rows += static_cast<std::int32_t>(part.tokens.size()) + part.draft_rows;
   }
@@ -314,6 +321,7 @@ void scheduler::impl::restart_allocator(const allocator_restarted& message) {
     seq->at = sequence::stage::waiting;
     waiting.emplace(seq->rank, seq.get());
   }
+  for (auto& [request, group] : groups) group.kept = {};  // gone with the old pool, like everything nobody runs with
   out.adopt = std::move(adopt);
 }
 
@@ -373,6 +381,7 @@ scheduler::status scheduler::current() const {
   now.running = static_cast<std::int32_t>(impl_->running.size());
   now.waiting = static_cast<std::int32_t>(impl_->waiting.size()) + impl_->matching;
   for (const auto& [rank, seq] : impl_->running) now.blocks_used += static_cast<std::int32_t>(seq->table.size());
+  for (const auto& [id, group] : impl_->groups) now.blocks_used += static_cast<std::int32_t>(group.kept.blocks.size());
   now.blocks_leased = impl_->lease.size();
   now.steps = impl_->last_step;
   now.step_in_flight = impl_->in_flight != nullptr;

@@ -45,6 +45,7 @@ struct scheduler_commands {
   std::optional<tokens_committed> committed;
   std::optional<outputs_closed> outputs;  ///< to the drafter that learns from them
   std::optional<adopt_blocks> adopt;      ///< before anything else the allocator hears
+  std::optional<share_blocks> share;      ///< before the release that may end another hold on these blocks
   std::optional<publish_blocks> publish;
   std::optional<release_blocks> release;
   std::vector<match_prefix> matches;

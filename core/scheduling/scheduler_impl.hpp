@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/scheduling/block_lease.hpp"
+#include "core/scheduling/choice_group.hpp"
 #include "core/scheduling/scheduler.hpp"
 #include "core/scheduling/sequence.hpp"
 #include "core/scheduling/step_builder.hpp"
@@ -26,6 +27,7 @@ struct scheduler::impl {
   void finish_step(const step_finished& message, time_point now);
   void settle_row(const step_work& work, std::size_t row, const planned_rows& part, const slot_outcome& slot,
                   time_point now);
+  void stamp_times(sequence& seq, time_point now, bool yielded) const;
   void settle_drafts(const step_work& work, std::size_t row, const planned_rows& part, const slot_outcome& slot,
                      std::int32_t accepted);
   void finish_drafts(const draft_finished& message);
@@ -46,8 +48,51 @@ struct scheduler::impl {
   void retire(sequence& seq, finish_reason reason);
   void tell_output(const sequence& seq);
   void release(sequence& seq);
+  void let_go(const std::vector<block_id>& blocks);
   void release_fenced(draft_method method, step_id step_done);
   void publish(sequence& seq);
+
+  // prompt_sharing.cpp: choices of one request compute its prompt once
+  void join_group(sequence& seq);
+  void leave_group(sequence& seq);
+  void note_started(sequence& seq);
+  std::int32_t shareable_blocks(const sequence& seq) const;
+  bool holds_prompt(const sequence& seq) const;
+  bool waits_for_prompt(const sequence& seq) const;
+  bool prompt_is_computed(const sequence& seq) const;
+  leading_blocks prompt_blocks_of(const sequence& seq) const;
+  leading_blocks computed_prompt(const sequence& seq) const;
+  void hold_again(const std::vector<block_id>& blocks);
+  void take_prompt(sequence& seq);
+  void run_behind_prompt(sequence& seq);
+  void repeat_prompt_scores(sequence& seq);
+  void remember_prompt_scores(const sequence& seq, const std::vector<token_logprobs>& scores);
+  void keep_prompt(const sequence& seq);
+  bool drop_kept(choice_group& group);
+
+  // beam_lanes.cpp: the sequences of a beam search
+  static bool is_lane(const sequence& seq) { return seq.group != nullptr && seq.group->beams != nullptr; }
+  void join_beams(sequence& seq, const admit_sequence& message);
+  bool beams_are_complete(const choice_group& group) const;
+  std::vector<sequence*> live_lanes(const choice_group& group) const;
+  bool beams_have_started(const choice_group& group) const;
+  bool beams_may_start(const choice_group& group, std::int32_t busy) const;
+  void start_beams(choice_group& group);
+  void wake_lanes(choice_group& group);
+  void settle_lane(const planned_rows& part, slot_outcome slot, time_point now);
+  void settle_beams(choice_group& group);
+  std::int32_t blocks_due(const choice_group& group) const;
+  void take_due_steps(choice_group& group);
+  void fork(sequence& lane, const sequence& parent);
+  void idle(sequence& lane);
+  void rewind_beams(choice_group& group);
+  void preempt_beams(choice_group& group);
+  void end_beams_soon(choice_group& group, finish end);
+  void finish_beams(choice_group& group);
+
+  // best_of.cpp: what clients are told
+  void tell(const sequence& seq, tokens_committed::entry entry);
+  void tell_best(const sequence& seq);
 
   // planning.cpp: the next step
   void plan_step(time_point now);
@@ -74,6 +119,7 @@ struct scheduler::impl {
   scheduler_options options;
   std::unique_ptr<speculation_policy> policy;
   std::map<sequence_id, std::unique_ptr<sequence>> sequences;  // every live one
+  std::map<request_id, choice_group> groups;                   // of requests with several choices
   std::set<std::pair<service_rank, sequence*>> waiting;
   std::set<std::pair<service_rank, sequence*>> running;  // with a slot
   std::vector<slot_id> free_slots;

@@ -13,6 +13,8 @@
 
 namespace tandem {
 
+struct choice_group;
+
 /// Where the order of service comes from: smaller goes first, equal ranks cannot occur (arrival is unique).
 struct service_rank {
   std::int32_t priority = 0;  ///< 0 for all under first come, first served
@@ -49,6 +51,8 @@ struct sequence {
   std::uint64_t salt = 0;
   std::int32_t max_tokens = 0;
   service_rank rank;
+  choice_group* group = nullptr;  ///< null: the request has no other choice
+  bool started = false;           ///< had a slot
   time_point submitted{};
   std::optional<time_point> deadline;
 
@@ -67,6 +71,9 @@ struct sequence {
   std::int32_t published_draft = 0;  ///< of them with a valid draft page
   std::array<source_view, kDraftMethods> sources;
   sequence_acceptance acceptance;
+
+  bool parked = false;            ///< a lane of a beam search that gets no rows until the search goes on
+  block_id copy_from = kNoBlock;  ///< the block of another lane whose contents its last one starts with
 
   bool in_step = false;  ///< has rows in the step in flight
   step_id last_step = 0;

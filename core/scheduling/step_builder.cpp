@@ -20,7 +20,9 @@ slot_opening opening_of(const sequence& seq, const scheduler_options& options) {
   opening.salt = seq.salt;
   opening.prompt_length = seq.prompt_length();
   opening.known = seq.output_length() == 0 ? seq.prompt : std::make_shared<const std::vector<token_id>>(seq.known);
-  opening.top_logprobs = seq.request->logprobs.top;
+  const bool compared = seq.request->best_of > seq.request->n;
+  const std::int32_t for_itself = seq.request->beams ? 2 * seq.request->n : compared ? 0 : -1;
+  opening.top_logprobs = std::max(seq.request->logprobs.top, for_itself);
   opening.prompt_logprobs = seq.scores_prompt() ? seq.request->logprobs.prompt_top : -1;
   return opening;
 }
@@ -155,6 +157,9 @@ built_step build_step(step_id step, const std::vector<planned_rows>& plan, const
   work->closed = std::exchange(closed.target, {});
   for (const planned_rows& part : plan) {
     tell_stream(*work, *part.seq, options, part.seq->opened, part.seq->table_sent);
+    if (const block_id from = std::exchange(part.seq->copy_from, kNoBlock); from != kNoBlock)
+      work->copies.push_back(
+          {from, part.seq->table[static_cast<std::size_t>(part.seq->computed / options.block_size)]});
     work->rows.push_back(rows_of(part));
   }
   built_step built;

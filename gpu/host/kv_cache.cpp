@@ -1,5 +1,7 @@
 #include "gpu/host/kv_cache.hpp"
 
+#include <algorithm>
+
 #include "core/assert.hpp"
 #include "gpu/host/bf16.hpp"
 #include "gpu/host/quantised_vector.hpp"
@@ -106,6 +108,13 @@ kv_layer_view kv_cache::layer(std::int32_t index) const {
   view.head_dim = shape_.head_dim;
   view.format = shape_.format;
   return view;
+}
+
+void kv_cache::copy(std::int32_t layer_index, block_id from, block_id to) {
+  TANDEM_ASSERT(from >= 0 && from < shape_.blocks && to >= 0 && to < shape_.blocks && from != to);
+  const kv_layer_view view = layer(layer_index);
+  auto* pages = const_cast<std::byte*>(view.pages);
+  std::copy_n(pages + from * view.page_bytes, view.page_bytes, pages + to * view.page_bytes);
 }
 
 void kv_cache::store(std::int32_t layer_index, block_id block, std::int32_t offset, std::int32_t kv_head,

@@ -54,6 +54,9 @@ class kv_cache {
   /// even). int8: see quantised_vector.hpp. Different (block, offset) pairs may be stored by different threads at once.
   void store(std::int32_t layer, block_id block, std::int32_t offset, std::int32_t kv_head, const float* key,
              const float* value);
+  /// Everything one block holds, in one layer, over what another one held. Different `to` may be written by different
+  /// threads at once.
+  void copy(std::int32_t layer, block_id from, block_id to);
 
  private:
   kv_cache(const kv_shape& shape, page_memory memory) : shape_(shape), memory_(std::move(memory)) {}

@@ -38,6 +38,7 @@ class layer_executor {
                  options opts);
 
   const kv_cache& cache() const { return cache_; }
+  kv_cache& cache() { return cache_; }
   std::int32_t max_positions() const { return options_.max_positions; }
 
   /// Where the rows of the next layers stand; returns their number. The sequences' tables must outlive them.

@@ -32,6 +32,14 @@ std::size_t model_executor::capture_before(std::span<const std::int32_t> layers)
   return first;
 }
 
+void model_executor::copy_blocks(std::span<const block_copy> copies) {
+  const auto layers = static_cast<std::int32_t>(model_.layers.size());
+  work_.for_each_row(layers * static_cast<std::int32_t>(copies.size()), [&](std::int32_t i) {
+    const block_copy& copy = copies[static_cast<std::size_t>(i / layers)];
+    layers_.cache().copy(i % layers, copy.from, copy.to);
+  });
+}
+
 void model_executor::forward(std::span<const sequence_rows> sequences) {
   rows_ = layers_.place(sequences);
   if (rows_ == 0) return;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/ids.hpp"
+#include "core/step.hpp"
 #include "gpu/host/compute_team.hpp"
 #include "gpu/host/kv_cache.hpp"
 #include "gpu/host/layer_executor.hpp"
@@ -31,6 +32,9 @@ class model_executor {
   std::uint64_t weight_bytes() const { return model_.bytes(); }
   /// Rows logits() takes at once.
   std::int32_t max_logit_rows() const { return max_logit_rows_; }
+
+  /// Whole blocks, all layers; no block is both read and written.
+  void copy_blocks(std::span<const block_copy> copies);
 
   /// Stores keys and values of all rows and keeps their hidden states until the next call. At most max_rows rows. The
   /// numbers of a row depend on its own sequence only.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/assert.hpp"
+#include "core/sampling/bad_words.hpp"
 
 namespace tandem::gpu::host {
 namespace {
@@ -22,6 +23,13 @@ void slot_state::count_known(std::int32_t first_position, std::span<const token_
   for (std::int32_t i = 0; i < accepted; ++i) count(drafts[static_cast<std::size_t>(i)]);
   const auto end = first_position + static_cast<std::int32_t>(tokens.size());
   while (counted < end) count(tokens[static_cast<std::size_t>(counted - first_position)]);
+}
+
+void slot_state::note_output(std::span<const token_id> tokens) {
+  if (output_kept == 0) return;
+  recent_output.insert(recent_output.end(), tokens.begin(), tokens.end());
+  const std::size_t kept = std::min(output_kept, recent_output.size());
+  recent_output.erase(recent_output.begin(), recent_output.end() - static_cast<std::ptrdiff_t>(kept));
 }
 
 /// The token at position `counted`.
@@ -73,6 +81,8 @@ void slot_table::open(const slot_opening& opening) {
   state.prompt_logprobs = opening.prompt_logprobs;
   state.keeps_counts = looks_at_earlier_tokens(*opening.sampling);
   state.count_known(0, *opening.known);
+  state.output_kept = bad_word_reach(*opening.sampling);
+  state.note_output(std::span(*opening.known).subspan(static_cast<std::size_t>(opening.prompt_length)));
 }
 
 /// What lay behind the delta is forgotten: those blocks may be somebody else's by now.

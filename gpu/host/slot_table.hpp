@@ -32,7 +32,11 @@ struct slot_state {
   std::vector<block_id> table;
   /// Target stream, of a sequence with a grammar: stands behind the last known token. Null there: it lost its way.
   std::unique_ptr<grammar_matcher> matcher;
+  std::size_t output_kept = 0;          ///< how many output tokens the bad words look back at
+  std::vector<token_id> recent_output;  ///< the last of them; target stream only
 
+  /// Output that was just drawn.
+  void note_output(std::span<const token_id> tokens);
   /// Adds known tokens to the counts, those not yet counted; `first_position` is the position of tokens[0]. Positions
   /// before it that were not counted yet hold the last drafts.
   void count_known(std::int32_t first_position, std::span<const token_id> tokens);

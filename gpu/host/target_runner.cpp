@@ -21,6 +21,7 @@ target_runner::target_runner(model_executor& executor, compute_team& team, std::
 step_outcome target_runner::run(const step_work& work) {
   slots_.apply(work.closed, work.opened, work.table_deltas);
   open_matchers(work.opened);
+  executor_.copy_blocks(work.copies);
   step_outcome outcome;
   outcome.step = work.step;
   outcome.slots.resize(work.rows.size());
@@ -180,6 +181,7 @@ acceptance_input target_runner::input_of(const planned& part, row_scratch& scrat
   input.key = slot.noise_key;
   input.position = part.rows->first_position + part.known();
   input.output_index = static_cast<std::int32_t>(input.position) - slot.prompt_length;
+  input.recent_output = slot.recent_output;
   input.drafts = std::span<const token_id>(part.tokens).subspan(static_cast<std::size_t>(part.known()));
   const auto drafts = static_cast<std::size_t>(part.drafts);
   if (part.source != nullptr && part.source->q.size() >= drafts) input.q = std::span(part.source->q).first(drafts);
@@ -215,6 +217,7 @@ void target_runner::verify(planned& part, std::span<float> logits, std::int32_t 
   for (std::size_t i = 0; keeps_raw && i < drawn.tokens.size(); ++i)
     part.out->logprobs.push_back(
         raw_logprobs(logits.subspan(i * vocabulary, vocabulary), drawn.tokens[i], slot.top_logprobs));
+  part.slot->note_output(drawn.tokens);
   part.out->tokens = std::move(drawn.tokens);
   part.out->accepted = drawn.accepted;
   part.out->drafted = part.drafts;

@@ -78,11 +78,16 @@ struct SamplingParams {
   std::optional<std::uint64_t> seed;  ///< the same seed, prompt and options give the same tokens
   std::vector<std::string> stop;
   std::vector<std::int32_t> stop_token_ids;
+  std::vector<std::string> bad_words;  ///< texts that must not occur in the answer
   bool include_stop_str_in_output = false;
   bool ignore_eos = false;
   bool skip_special_tokens = true;
-  std::int32_t n = 1;          ///< answers to the same prompt
-  std::int32_t logprobs = -1;  ///< alternatives per token; -1: none
+  std::int32_t n = 1;            ///< answers to the same prompt
+  std::int32_t best_of = 1;      ///< answers that are made, if more than n: the n most probable per token are given
+  bool use_beam_search = false;  ///< a search with n beams instead of sampling
+  float length_penalty = 1.0F;   ///< of beams: scores are divided by length to this power
+  bool early_stopping = false;   ///< of beams: end when n are complete
+  std::int32_t logprobs = -1;    ///< alternatives per token; -1: none
   std::vector<std::pair<std::int32_t, float>> logit_bias;
   StructuredOutput structured;
   std::string speculative_method;  ///< "" the engine's | none | ngram | suffix | draft_model | medusa | eagle | custom

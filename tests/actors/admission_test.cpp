@@ -60,6 +60,11 @@ TEST(RequestRules, EveryFieldOutOfItsBoundIsRefusedByName) {
        }},
       {"allowed_token_ids", [](auto& r) { r.sampling.allowed_token_ids = {-1}; }},
       {"min_tokens", [](auto& r) { r.sampling.min_tokens = -1; }},
+      {"best_of", [](auto& r) { r.best_of = limits::kMaxChoices + 1; }},
+      {"best_of", [](auto& r) { r.n = 3, r.best_of = 2; }},
+      {"bad_words", [](auto& r) { r.bad_words = {""}; }},
+      {"bad_words", [](auto& r) { r.bad_words.assign(limits::kMaxBadWords + 1, "x"); }},
+      {"bad_words", [](auto& r) { r.bad_words = {std::string(limits::kMaxBadWordBytes + 1, 'x')}; }},
       {"stop", [](auto& r) { r.stopping.stop = {""}; }},
       {"stop", [](auto& r) { r.stopping.stop.assign(limits::kMaxStopStrings + 1, "x"); }},
       {"stop", [](auto& r) { r.stopping.stop = {std::string(limits::kMaxStopStringBytes + 1, 'x')}; }},
@@ -148,6 +153,60 @@ TEST(RequestRules, SeedsAndHeldTokensAreResolved) {
   EXPECT_EQ(resolve_request(wanted, prompt(2), bounds(), 77).error().param, "allowed_token_ids");
 }
 
+TEST(RequestRules, BeamsRefuseWhatTheyDoNotSearchWith) {
+  const std::vector<std::pair<std::string, std::function<void(generation_request&)>>> cases = {
+      {"repetition_penalty", [](auto& r) { r.sampling.repetition_penalty = 1.1F; }},
+      {"logit_bias",
+       [](auto& r) {
+         r.sampling.logit_bias = {{1, 1.0F}};
+       }},
+      {"allowed_token_ids", [](auto& r) { r.sampling.allowed_token_ids = {1}; }},
+      {"min_tokens", [](auto& r) { r.sampling.min_tokens = 1; }},
+      {"bad_words", [](auto& r) { r.bad_words = {"x"}; }},
+      {"stop", [](auto& r) { r.stopping.stop = {"x"}; }},
+      {"stop_token_ids", [](auto& r) { r.stopping.stop_token_ids = {1}; }},
+      {"prompt_logprobs", [](auto& r) { r.logprobs.prompt_top = 0; }},
+      {"best_of", [](auto& r) { r.best_of = 9; }},
+      {"length_penalty", [](auto& r) { r.beams->length_penalty = 11; }},
+      {"n", [](auto& r) { r.n = 5; }},
+  };
+  auto wide = bounds();
+  wide.max_num_seqs = 4;
+  for (const auto& [param, spoil] : cases) {
+    auto wanted = request();
+    wanted.beams.emplace();
+    EXPECT_TRUE(check_request(wanted, wide));
+    spoil(wanted);
+    const auto got = check_request(wanted, wide);
+    ASSERT_FALSE(got.has_value()) << param;
+    EXPECT_EQ(got.error().param, param);
+  }
+}
+
+/// 24 positions in blocks of 4: a prompt of 9 shares two blocks, four more are for the beams.
+TEST(RequestRules, B1_BeamsMustFitBesideEachOther) {
+  auto blocks = bounds();
+  blocks.block_size = 4;
+  blocks.max_num_seqs = 4;
+  auto wanted = request(8);
+  wanted.beams.emplace();
+  wanted.n = 2;
+  EXPECT_EQ(resolve_request(wanted, prompt(9), blocks, 1)->max_tokens, 8);
+  wanted.stopping.max_tokens = 9;
+  EXPECT_EQ(resolve_request(wanted, prompt(9), blocks, 1).error().param, "max_tokens");
+  wanted.stopping.max_tokens.reset();
+  EXPECT_EQ(resolve_request(wanted, prompt(9), blocks, 1)->max_tokens, 8);
+  wanted.n = 4;
+  EXPECT_EQ(resolve_request(wanted, prompt(9), blocks, 1)->max_tokens, 4);
+  EXPECT_FALSE(resolve_request(wanted, prompt(21), blocks, 1));
+}
+
+TEST(RequestRules, BadWordsBecomeTokenSequencesOfTheSampling) {
+  const auto got = resolve_request(request(), prompt(2), bounds(), 1, {{3, 4}, {5}});
+  EXPECT_EQ(got->sampling->bad_words, (std::vector<std::vector<token_id>>{{3, 4}, {5}}));
+  EXPECT_EQ(resolve_request(request(), prompt(2), bounds(), 1, {{50}}).error().param, "bad_words");
+}
+
 class silent_outlet final : public outlet {
  public:
   void answer(submission_answer) override {}
@@ -176,6 +235,24 @@ TEST(AdmissionDesk, CreditsComeBackWhenEveryChoiceIsRetiredAndTold) {
   desk.retire({{1}, 1});
   EXPECT_EQ(forgotten, 1u);
   EXPECT_TRUE(desk.open(submission(3)));
+}
+
+TEST(AdmissionDesk, ChoicesThatAreNotShownHaveNoStreamAndCreditsComeBackAllTheSame) {
+  admission_desk desk({bounds(), 2, 1000, 0});
+  auto wanted = request();
+  wanted.n = 2;
+  wanted.best_of = 4;
+  ASSERT_TRUE(
+      desk.open({{1}, std::make_shared<const generation_request>(wanted), std::make_shared<silent_outlet>(), {}}));
+  const auto admission = desk.admit({1}, prompt(3));
+  EXPECT_EQ(admission->sequences.size(), 4u);
+  EXPECT_EQ(admission->streams.size(), 2u);
+  EXPECT_EQ(desk.unended({1}).size(), 2u);
+  for (std::int32_t choice = 0; choice < 4; ++choice) desk.retire({{1}, choice});
+  EXPECT_TRUE(desk.end({{1}, 0}));
+  EXPECT_TRUE(desk.live({1}));
+  EXPECT_TRUE(desk.end({{1}, 1}));
+  EXPECT_FALSE(desk.live({1}));
 }
 
 TEST(AdmissionDesk, PromptTokensAreBoundedButAnIdleServerTakesOne) {

@@ -53,6 +53,21 @@ TEST(block_allocator, leases_what_there_is_and_says_what_is_left) {
   allocator.check();
 }
 
+TEST(block_allocator, a_shared_block_is_free_when_its_last_holder_lets_go) {
+  block_allocator allocator(options_with(3));
+  const auto b = allocator.lease({2}).blocks;
+  allocator.share({1, b});
+  allocator.share({1, {b[0]}});
+  allocator.share({2, b});  // of another pool
+  allocator.release({1, {b[0], b[1]}});
+  EXPECT_EQ(allocator.count().held, 2);
+  allocator.release({1, {b[0], b[1]}});
+  EXPECT_EQ(allocator.count().held, 1);
+  allocator.release({1, {b[0]}});
+  EXPECT_EQ(allocator.count().free, 3);
+  allocator.check();
+}
+
 TEST(block_allocator, reuses_the_last_freed_block_first) {
   block_allocator allocator(options_with(8));
   const blocks_leased leased = allocator.lease({3});
@@ -195,13 +210,15 @@ class allocator_walk {
 
   void run(int operations) {
     for (int i = 0; i < operations && !::testing::Test::HasFatalFailure(); ++i) {
-      const std::uint32_t choice = below(10);
+      const std::uint32_t choice = below(11);
       if (live_.empty() || (choice < 3 && live_.size() < kMaxLive)) {
         start();
       } else if (choice < 7) {
         extend(live_[below(live_.size())]);
       } else if (choice < 8) {
         publish(live_[below(live_.size())], true);
+      } else if (choice < 9 && live_.size() < kMaxLive) {
+        share(live_[below(live_.size())]);
       } else {
         end(below(live_.size()));
       }
@@ -255,6 +272,13 @@ class allocator_walk {
       written_[static_cast<std::size_t>(block)] = {grown.salt, grown.tokens};
     }
     if (below(4) != 0) publish(grown, below(2) == 0);
+  }
+
+  // A copy: both go on with blocks of their own.
+  void share(const sequence& known) {
+    allocator_.share({1, known.blocks});
+    naive_.share(known.blocks);
+    live_.push_back(sequence(known));
   }
 
   void publish(const sequence& known, bool draft_valid) {

@@ -77,6 +77,10 @@ void naive_allocator::publish(const publish_blocks::entry& entry) {
   index_[place] = entry.block;
 }
 
+void naive_allocator::share(const std::vector<block_id>& blocks) {
+  for (const block_id id : blocks) ++blocks_[static_cast<std::size_t>(id)].holds;
+}
+
 void naive_allocator::release(const std::vector<block_id>& blocks) {
   for (auto id = blocks.rbegin(); id != blocks.rend(); ++id) {
     block& released = blocks_[static_cast<std::size_t>(*id)];

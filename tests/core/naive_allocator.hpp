@@ -19,6 +19,7 @@ class naive_allocator {
   bool leased(const blocks_leased& actual, std::int32_t want);
   prefix_matched match(const match_prefix& request, std::int32_t block_size);
   void publish(const publish_blocks::entry& entry);
+  void share(const std::vector<block_id>& blocks);
   void release(const std::vector<block_id>& blocks);
   block_allocator::counts count() const;
 

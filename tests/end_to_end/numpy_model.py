@@ -56,10 +56,13 @@ class NumpyModel:
             states.append(hidden + self.feed_forward(self.normalize(hidden, layer + ".ffn_norm.weight"), layer))
         return np.stack([*states, self.normalize(states[-1], "output_norm.weight")])
 
-    def logprobs(self, ids):
-        """Of ids[1:], each given those before it."""
+    def distributions(self, ids):
+        """Log-probabilities of every token behind each of ids."""
         head = self.weights.get("output.weight", self.weights["token_embd.weight"])
         logits = self.hidden_states(ids)[-1] @ head.T
         logits -= logits.max(axis=-1, keepdims=True)
-        logprobs = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
-        return logprobs[np.arange(len(ids) - 1), ids[1:]]
+        return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+
+    def logprobs(self, ids):
+        """Of ids[1:], each given those before it."""
+        return self.distributions(ids)[np.arange(len(ids) - 1), ids[1:]]

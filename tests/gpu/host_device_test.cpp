@@ -72,6 +72,63 @@ TEST(host_device, without_a_draft_model_there_is_no_draft_stream) {
   EXPECT_EQ(device->info().draft_context_limit, 0);
 }
 
+slot_opening opening_of(slot_id slot, const std::vector<token_id>& prompt) {
+  slot_opening opening;
+  opening.slot = slot;
+  opening.slot_gen = 1;
+  auto greedy = std::make_shared<sampling_params>();
+  greedy->temperature = 0;
+  opening.sampling = greedy;
+  opening.prompt_length = static_cast<std::int32_t>(prompt.size());
+  opening.known = std::make_shared<const std::vector<token_id>>(prompt);
+  opening.top_logprobs = 5;
+  return opening;
+}
+
+step_rows rows_at(slot_id slot, std::int32_t position, std::vector<token_id> tokens) {
+  step_rows rows;
+  rows.slot = slot;
+  rows.slot_gen = 1;
+  rows.first_position = position;
+  rows.tokens = std::move(tokens);
+  rows.yields_token = true;
+  return rows;
+}
+
+/// As a beam that forks: the second sequence holds the first one's full block and a copy of its last one.
+TEST(host_device, copies_blocks_before_the_rows_of_the_step_that_says_so) {
+  for (const gpu::kv_dtype kv : {gpu::kv_dtype::fp32, gpu::kv_dtype::bf16, gpu::kv_dtype::int8}) {
+    auto options = tiny_options(2);
+    options.kv = kv;
+    device_lab lab(make_tiny(options, *rand_model()));
+    std::vector<token_id> prompt(20);
+    for (std::size_t i = 0; i < prompt.size(); ++i) prompt[i] = static_cast<token_id>(i * 31 % 256);
+    const auto step = [&](step_id id, auto fill) {
+      auto work = std::make_shared<step_work>();
+      work->step = id;
+      fill(*work);
+      return lab.step(work);
+    };
+    const auto first = step(1, [&](step_work& work) {
+      work.opened.push_back(opening_of(0, prompt));
+      work.table_deltas.push_back({0, 0, {4, 7}});
+      work.rows.push_back(rows_at(0, 0, prompt));
+    });
+    const token_id next = first.slots[0].tokens[0];
+    const auto expected = step(2, [&](step_work& work) { work.rows.push_back(rows_at(0, 20, {next})); });
+    const auto forked = step(3, [&](step_work& work) {
+      work.opened.push_back(opening_of(1, prompt));
+      work.table_deltas.push_back({1, 0, {4, 2}});
+      work.copies.push_back({7, 2});
+      work.rows.push_back(rows_at(1, 20, {next}));
+      work.rows.push_back(rows_at(0, 21, {expected.slots[0].tokens[0]}));
+    });
+    ASSERT_TRUE(forked.ok);
+    EXPECT_EQ(forked.slots[0].tokens, expected.slots[0].tokens);
+    EXPECT_EQ(forked.slots[0].logprobs[0].top, expected.slots[0].logprobs[0].top);
+  }
+}
+
 TEST(host_device, a_step_without_rows_completes) {
   device_lab lab(make_tiny(tiny_options(), *rand_model()));
   auto work = std::make_shared<step_work>();

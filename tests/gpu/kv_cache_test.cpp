@@ -97,6 +97,26 @@ TEST(kv_cache, an_int8_block_is_a_quarter_of_an_fp32_block_and_its_scales) {
   }
 }
 
+TEST(kv_cache, a_copied_block_is_the_other_one_to_the_last_byte) {
+  for (const kv_format format : {kv_format::fp32, kv_format::bf16, kv_format::int8}) {
+    auto cache = std::move(*kv_cache::make(shape_of(format, 5)));
+    for (std::int32_t layer = 0; layer < 2; ++layer)
+      for (std::int32_t offset = 0; offset < 5; ++offset)
+        for (std::int32_t head = 0; head < 3; ++head) {
+          const std::vector<float> numbers(24, static_cast<float>(layer * 100 + offset * 10 + head + 1));
+          cache.store(layer, 1, offset, head, numbers.data(), numbers.data());
+        }
+    cache.copy(0, 1, 3);
+    const kv_layer_view view = cache.layer(0);
+    const auto page = [&](const kv_layer_view& of, std::int32_t block) {
+      return std::vector<std::byte>(of.pages + block * of.page_bytes, of.pages + (block + 1) * of.page_bytes);
+    };
+    EXPECT_EQ(page(view, 3), page(view, 1));
+    EXPECT_NE(page(view, 2), page(view, 1));
+    EXPECT_EQ(page(cache.layer(1), 3), page(cache.layer(1), 2));  // the other layer is as it was
+  }
+}
+
 /// Every place holds its own number: nothing overlaps, in the first and the last page of every layer.
 TEST(kv_cache, each_token_and_head_has_its_own_place) {
   for (const std::int32_t block : {5, 16}) {
@@ -119,7 +139,8 @@ TEST(kv_cache, each_token_and_head_has_its_own_place) {
       const kv_layer_view view = cache.layer(layer);
       const std::byte* at = view.pages + page * view.page_bytes;
       const auto* numbers = reinterpret_cast<const std::int8_t*>(at);
-      const auto* scales = reinterpret_cast<const float*>(at + view.scales_offset) + head * 2 * view.key_stride + offset;
+      const auto* scales =
+          reinterpret_cast<const float*>(at + view.scales_offset) + head * 2 * view.key_stride + offset;
       const float expected = number(layer, page, offset, head) / 127.0F;
       ASSERT_EQ(scales[0], expected);
       ASSERT_EQ(scales[view.key_stride], expected);

@@ -162,13 +162,53 @@ TEST(openai_requests, numbers_are_of_the_right_kind_and_in_range) {
 }
 
 TEST(openai_requests, D1_features_of_later_versions_are_refused_by_name) {
-  for (const std::string fields : {R"("best_of":3)", R"("use_beam_search":true)", R"("suffix":"x")",
-                                   R"("bad_words":["x"])", R"("speculative":{"method":"lookahead"})"}) {
+  for (const std::string fields : {R"("suffix":"x")", R"("speculative":{"method":"lookahead"})"}) {
     const auto parsed = completion(fields);
     ASSERT_FALSE(parsed) << fields;
     EXPECT_EQ(parsed.error().code, error_code::unsupported) << fields;
   }
-  EXPECT_TRUE(completion(R"("response_format":{"type":"text"},"best_of":1,"use_beam_search":false,"bad_words":[])"));
+  EXPECT_TRUE(completion(R"("response_format":{"type":"text"},"use_beam_search":false)"));
+}
+
+TEST(openai_requests, beam_search_has_three_fields) {
+  EXPECT_FALSE(completion(R"("use_beam_search":false,"length_penalty":2)")->prompts.front().beams);
+  const auto plain = completion(R"("use_beam_search":true,"n":3)")->prompts.front();
+  EXPECT_EQ(plain.beams->length_penalty, 1.0F);
+  EXPECT_FALSE(plain.beams->early_stopping);
+  const auto chosen =
+      completion(R"("use_beam_search":true,"length_penalty":-0.5,"early_stopping":true)")->prompts.front();
+  EXPECT_EQ(chosen.beams->length_penalty, -0.5F);
+  EXPECT_TRUE(chosen.beams->early_stopping);
+  EXPECT_FALSE(completion(R"("use_beam_search":true,"early_stopping":"never")")->prompts.front().beams->early_stopping);
+  EXPECT_EQ(completion(R"("use_beam_search":1)").error().param, "use_beam_search");
+  EXPECT_EQ(completion(R"("early_stopping":"soon")").error().param, "early_stopping");
+  EXPECT_EQ(completion(R"("length_penalty":"x")").error().param, "length_penalty");
+}
+
+TEST(openai_requests, bad_words_are_strings) {
+  EXPECT_EQ(completion(R"("bad_words":["a"," b"])")->prompts.front().bad_words, (std::vector<std::string>{"a", " b"}));
+  EXPECT_TRUE(completion(R"("bad_words":[])")->prompts.front().bad_words.empty());
+  const std::string long_word(limits::kMaxBadWordBytes + 1, 'x');
+  std::string too_many;
+  for (std::size_t i = 0; i < limits::kMaxBadWords; ++i) too_many += "\"a\",";
+  for (const std::string words : {std::string(R"("a")"), std::string(R"([""])"), std::string("[1]"),
+                                  "[\"" + long_word + "\"]", "[" + too_many + "\"a\"]"}) {
+    const auto parsed = completion("\"bad_words\":" + words);
+    ASSERT_FALSE(parsed) << words;
+    EXPECT_EQ(parsed.error().param, "bad_words") << words;
+  }
+}
+
+TEST(openai_requests, best_of_is_at_least_n_and_not_streamed) {
+  EXPECT_EQ(completion(R"("best_of":3,"n":2)")->prompts.front().best_of, 3);
+  EXPECT_EQ(completion(R"("best_of":3,"n":2)")->n, 2);
+  EXPECT_TRUE(completion(R"("best_of":2,"n":2,"stream":true)"));
+  for (const std::string fields : {R"("best_of":1,"n":2)", R"("best_of":0)", R"("best_of":129)", R"("best_of":"3")",
+                                   R"("best_of":3,"stream":true)"}) {
+    const auto parsed = completion(fields);
+    ASSERT_FALSE(parsed) << fields;
+    EXPECT_EQ(parsed.error().param, "best_of") << fields;
+  }
 }
 
 TEST(openai_requests, prompts_come_in_four_shapes) {

@@ -25,7 +25,7 @@ inline void expect_idle(const simulated_engine& engine, const engine_options& op
   EXPECT_EQ(pool.free + pool.held + pool.cached, options.num_blocks);
   EXPECT_EQ(pool.held, status.blocks_leased);
   for (const auto& [id, view] : engine.views()) {
-    EXPECT_TRUE(view.end.has_value());
+    EXPECT_EQ(view.end.has_value(), view.shown);
     EXPECT_TRUE(view.retired);
   }
 }

@@ -65,6 +65,9 @@ class shadow_kv {
   struct slot {
     std::uint32_t gen = 0;
     std::uint64_t key = 0;  ///< noise_key of the opening
+    std::int32_t prompt_length = 0;
+    std::int32_t top_logprobs = -1;
+    std::int32_t prompt_logprobs = -1;
     std::vector<block_id> table;
     std::shared_ptr<grammar_matcher> matcher;  ///< behind the last known token; null: no grammar
   };
@@ -72,6 +75,9 @@ class shadow_kv {
   template <class Work>
   void take_facts(const Work& work) {
     apply(work, slots_);
+    if constexpr (requires { work.copies; }) {
+      for (const block_copy& copy : work.copies) copy_block(copy);
+    }
   }
   /// The slots as they will be when `work` runs.
   template <class Work>
@@ -101,7 +107,9 @@ class shadow_kv {
   static void apply(const Work& work, slots& to) {
     for (const slot_id closed : work.closed) to.erase(closed);
     for (const slot_opening& opening : work.opened)
-      to[opening.slot] = slot{opening.slot_gen, opening.noise_key, {}, matcher_of(opening)};
+      to[opening.slot] = {opening.slot_gen,     opening.noise_key,       opening.prompt_length,
+                          opening.top_logprobs, opening.prompt_logprobs, {},
+                          matcher_of(opening)};
     for (const table_delta& delta : work.table_deltas) {
       auto& table = to.at(delta.slot).table;
       TANDEM_ASSERT(delta.first_index <= static_cast<std::int32_t>(table.size()));
@@ -115,6 +123,10 @@ class shadow_kv {
     for (auto i = static_cast<std::size_t>(opening.prompt_length); i < opening.known->size(); ++i)
       TANDEM_ASSERT(matcher->accept((*opening.known)[i]));
     return matcher;
+  }
+  void copy_block(const block_copy& copy) {
+    const auto cells = [this](block_id block) { return states_.begin() + block * block_size_; };
+    std::copy_n(cells(copy.from), block_size_, cells(copy.to));
   }
   std::uint64_t& cell(slot_id id, std::int32_t position) { return states_[index_of(id, position)]; }
   std::size_t index_of(slot_id id, std::int32_t position) const {
@@ -145,7 +157,42 @@ inline std::vector<token_id> offered_drafts(const step_rows& rows, const step_wo
   return {};
 }
 
-inline slot_outcome run_rows(shadow_kv& kv, const step_rows& rows, const step_work& work) {
+/// A made-up log-probability of a token that a sequence generates at this position.
+inline float made_logprob(std::uint64_t key, std::int32_t position) {
+  return -static_cast<float>(mix(key, position) >> 40 & 1023) / 1024.0F;
+}
+
+/// The most probable tokens behind a state, by made-up log-probabilities; many of them are equal.
+inline std::vector<std::pair<token_id, float>> made_candidates(std::uint64_t state, std::int32_t count) {
+  std::vector<std::pair<token_id, float>> all;
+  for (token_id token = 0; token < kVocabulary; ++token)
+    all.emplace_back(token, -static_cast<float>(mix(state, token) >> 40 & 63) / 16.0F);
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  all.resize(static_cast<std::size_t>(std::min(count, kVocabulary)));
+  return all;
+}
+
+/// One for each token of the outcome; `state`: of the last known row, `position`: of the first token.
+inline void score_tokens(const shadow_kv::slot& slot, std::uint64_t state, std::int32_t position,
+                         slot_outcome& outcome) {
+  if (slot.top_logprobs < 0) return;
+  for (const token_id token : outcome.tokens) {
+    outcome.logprobs.push_back({token, made_logprob(slot.key, position), 1, made_candidates(state, slot.top_logprobs)});
+    state = mix(state, token);
+    ++position;
+  }
+}
+
+/// A made-up score of the known token behind each row, as far as the prompt reaches: its position.
+inline void score_prompt(const shadow_kv::slot& slot, const step_rows& rows, slot_outcome& outcome) {
+  if (slot.prompt_logprobs < 0) return;
+  const auto known = static_cast<std::int32_t>(rows.tokens.size()) + (rows.following_token == kNoToken ? 0 : 1);
+  const std::int32_t end = std::min(slot.prompt_length, rows.first_position + known);
+  for (std::int32_t position = rows.first_position + 1; position < end; ++position)
+    outcome.prompt_logprobs.push_back({position, -static_cast<float>(position), 1, {}});
+}
+
+inline slot_outcome run_known_and_drafts(shadow_kv& kv, const step_rows& rows, const step_work& work) {
   slot_outcome outcome;
   outcome.slot = rows.slot;
   outcome.slot_gen = rows.slot_gen;
@@ -154,6 +201,7 @@ inline slot_outcome run_rows(shadow_kv& kv, const step_rows& rows, const step_wo
   std::int32_t position = rows.first_position;
   for (const token_id token : rows.tokens) state = kv.row(rows.slot, position++, token);
   outcome.rows_done = static_cast<std::int32_t>(rows.tokens.size());
+  score_prompt(kv.at(rows.slot), rows, outcome);
   if (!rows.yields_token) return outcome;
   const std::vector<token_id> drafts = offered_drafts(rows, work, outcome.offer);
   grammar_matcher* const matcher = kv.at(rows.slot).matcher.get();
@@ -174,6 +222,13 @@ inline slot_outcome run_rows(shadow_kv& kv, const step_rows& rows, const step_wo
     ++outcome.accepted;
     say();
   }
+  return outcome;
+}
+
+inline slot_outcome run_rows(shadow_kv& kv, const step_rows& rows, const step_work& work) {
+  slot_outcome outcome = run_known_and_drafts(kv, rows, work);
+  const std::int32_t position = rows.first_position + outcome.rows_done;
+  score_tokens(kv.at(rows.slot), kv.before(rows.slot, position), position, outcome);
   return outcome;
 }
 

@@ -32,6 +32,14 @@ scheduler_options scheduler_of(const engine_options& options) {
   return to;
 }
 
+/// A slot's noise key names its sequence.
+std::uint64_t key_of(sequence_id id) {
+  return id.request.value * limits::kMaxChoices + static_cast<std::uint64_t>(id.choice);
+}
+sequence_id sequence_of(std::uint64_t key) {
+  return {{key / limits::kMaxChoices}, static_cast<std::int32_t>(key % limits::kMaxChoices)};
+}
+
 /// What of a proposal's tokens a source that has `known` of them has not seen.
 std::span<const token_id> unseen(const proposal& wish, std::int32_t known) {
   const auto skip = static_cast<std::size_t>(known - wish.first_position);
@@ -70,27 +78,39 @@ sequence_id simulated_engine::submit(const job& wanted) {
   request->speculation = wanted.speculation;
   request->cache_salt = wanted.cache_salt;
   request->logprobs.prompt_top = wanted.prompt_logprobs;
+  request->n = wanted.n;
+  request->best_of = wanted.best_of;
+  request->logprobs.top = wanted.logprobs;
+  request->beams = wanted.beams;
   auto sampling = std::make_shared<sampling_params>();
   sampling->temperature = 0;
   sampling->min_tokens = wanted.min_tokens;
   sampling->structure = wanted.structure;
   admit_sequence admit;
-  admit.id = {{next_request_}, 0};
-  admit.noise_key = next_request_;
-  admit.arrival = next_request_++;
   admit.request = std::move(request);
   admit.prompt = std::make_shared<const std::vector<token_id>>(wanted.prompt);
   admit.sampling = std::move(sampling);
   admit.max_tokens = wanted.max_tokens;
   admit.submitted = now_;
-  clients_[admit.id] = {};
-  prompts_[admit.id] = wanted.prompt;
-  intake_.push_back(admit);
-  return admit.id;
+  const request_id id{next_request_++};
+  for (std::int32_t choice = 0; choice < admit.request->sequences(); ++choice) {
+    admit.id = {id, choice};
+    admit.noise_key = key_of(admit.id);
+    admit.arrival = ++arrivals_;
+    clients_[admit.id].shown = choice < wanted.n;
+    clients_[admit.id].searches = wanted.beams.has_value();
+    prompts_[admit.id] = wanted.prompt;
+    intake_.push_back(admit);
+  }
+  return {id, 0};
 }
 
 void simulated_engine::send(scheduler_commands commands) {
-  scheduler_->check();
+  // A lease that a dead allocator's successor answers looks like an empty pool, until the scheduler hears of the death.
+  const auto restarts = [](const from_supervisor& message) {
+    return std::holds_alternative<allocator_restarted>(message);
+  };
+  if (std::none_of(supervisor_.begin(), supervisor_.end(), restarts)) scheduler_->check();
   for (std::size_t i = 0; i < commands.proposals.size(); ++i) {
     const auto method = static_cast<std::size_t>(commands.methods[i]);
     if (!drafter_lost_[method]) drafters_[method].push_back(commands.proposals[i].work);
@@ -99,6 +119,7 @@ void simulated_engine::send(scheduler_commands commands) {
   if (commands.committed) record(*commands.committed);
   if (commands.outputs && !drafter_lost_[index_of(draft_method::suffix)]) outputs_.push_back(*commands.outputs);
   if (commands.adopt) allocator_in_.emplace_back(std::move(*commands.adopt));
+  if (commands.share) allocator_in_.emplace_back(std::move(*commands.share));
   if (commands.publish) allocator_in_.emplace_back(std::move(*commands.publish));
   if (commands.release) allocator_in_.emplace_back(std::move(*commands.release));
   for (auto& match : commands.matches) allocator_in_.emplace_back(std::move(match));
@@ -112,11 +133,14 @@ void simulated_engine::send(scheduler_commands commands) {
 void simulated_engine::record(const tokens_committed& message) {
   for (const auto& entry : message.entries) {
     client_view& client = clients_.at(entry.id);
+    TANDEM_ASSERT(client.shown);
     TANDEM_ASSERT(!client.end);  // nothing after the terminal event
     TANDEM_ASSERT(entry.first_index == static_cast<std::int32_t>(client.tokens.size()));
     TANDEM_ASSERT(entry.accepted.size() == entry.tokens.size());
     client.tokens.insert(client.tokens.end(), entry.tokens.begin(), entry.tokens.end());
     client.accepted.insert(client.accepted.end(), entry.accepted.begin(), entry.accepted.end());
+    client.logprobs.insert(client.logprobs.end(), entry.logprobs.begin(), entry.logprobs.end());
+    client.prompt_scores.insert(client.prompt_scores.end(), entry.prompt_logprobs.begin(), entry.prompt_logprobs.end());
     client.end = entry.end;
     if (entry.end) client.stats = entry.stats;
   }
@@ -131,6 +155,7 @@ void simulated_engine::run_allocator() {
     allocator_out_.emplace_back(std::move(leased));
   }
   if (const auto* publish = std::get_if<publish_blocks>(&message)) allocator_->publish(*publish);
+  if (const auto* share = std::get_if<share_blocks>(&message)) allocator_->share(*share);
   if (const auto* release = std::get_if<release_blocks>(&message)) allocator_->release(*release);
   if (const auto* adopt = std::get_if<adopt_blocks>(&message)) allocator_->adopt(*adopt);
   allocator_->check();
@@ -155,13 +180,13 @@ void simulated_engine::check_unused(const std::vector<block_id>& blocks) const {
 
 /// What the scheduler counts as computed is in the pages, and is of these very tokens.
 void simulated_engine::check_pages(shadow_kv& pages, slot_id slot, std::int32_t position) {
-  const sequence_id id{{pages.at(slot).key}, 0};
-  std::vector<token_id> known = prompts_.at(id);
-  const std::vector<token_id>& output = clients_.at(id).tokens;
-  known.insert(known.end(), output.begin(), output.end());
-  TANDEM_ASSERT(position <= static_cast<std::int32_t>(known.size()));
+  const sequence_id id = sequence_of(pages.at(slot).key);
+  const std::vector<token_id>& prompt = prompts_.at(id);
+  if (clients_.at(id).searches) position = std::min(position, static_cast<std::int32_t>(prompt.size()));
+  const auto in_prompt = static_cast<std::size_t>(std::min(position, static_cast<std::int32_t>(prompt.size())));
   std::uint64_t state = 0;
-  for (std::int32_t i = 0; i < position; ++i) state = mix(state, known[static_cast<std::size_t>(i)]);
+  for (const token_id token : std::span(prompt).first(in_prompt)) state = mix(state, token);
+  for (std::int32_t i = static_cast<std::int32_t>(in_prompt); i < position; ++i) state = mix(state, next_token(state));
   TANDEM_ASSERT(pages.before(slot, position) == state);
 }
 
@@ -198,11 +223,19 @@ void simulated_engine::run_device() {
     check_pages(target_kv_, part.slot, part.first_position);
     rows += static_cast<std::int32_t>(part.tokens.size()) + part.draft_rows;
     outcome->slots.push_back(run_rows(target_kv_, part, *work));
+    count_prompt_rows(part);
+    scored_rows_ += static_cast<std::int64_t>(outcome->slots.back().prompt_logprobs.size());
     tell_head(part, outcome->slots.back());
   }
   largest_step_ = std::max(largest_step_, rows);
   outcome->device_ns = kStepNs + kRowNs * static_cast<std::uint64_t>(rows);
   device_out_.emplace_back(step_finished{std::move(outcome)});
+}
+
+void simulated_engine::count_prompt_rows(const step_rows& part) {
+  const auto length = static_cast<std::int32_t>(prompts_.at(sequence_of(target_kv_.at(part.slot).key)).size());
+  const auto end = part.first_position + static_cast<std::int32_t>(part.tokens.size());
+  prompt_rows_ += std::max(0, std::min(end, length) - part.first_position);
 }
 
 void simulated_engine::tell_head(const step_rows& part, const slot_outcome& outcome) {

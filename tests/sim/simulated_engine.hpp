@@ -52,6 +52,10 @@ struct engine_options {
 struct client_view {
   std::vector<token_id> tokens;
   std::vector<std::uint8_t> accepted;
+  std::vector<token_logprobs> logprobs;
+  std::vector<token_logprobs> prompt_scores;
+  bool searches = false;  ///< its tokens are not those of oracle()
+  bool shown = true;      ///< false: made for best_of, and never told of under this number
   std::optional<finish> end;
   sequence_stats stats;
   bool retired = false;
@@ -67,12 +71,17 @@ struct job {
   std::string cache_salt;
   std::int32_t prompt_logprobs = -1;
   std::shared_ptr<const grammar> structure;
+  std::int32_t n = 1;
+  std::int32_t best_of = 1;
+  std::int32_t logprobs = -1;
+  std::optional<beam_params> beams;
 };
 
 class simulated_engine {
  public:
   simulated_engine(engine_options options, std::uint64_t seed);
 
+  /// Of the first choice; the others follow it by number.
   sequence_id submit(const job& wanted);
   void cancel(sequence_id id) { intake_.push_back(cancel_generation{id.request}); }
   /// Delivers one message; false when nothing is queued.
@@ -93,12 +102,16 @@ class simulated_engine {
   std::int32_t largest_step() const { return largest_step_; }
   /// Proposals for which another source had drafts.
   std::uint64_t called_off() const { return called_off_; }
+  /// Rows of prompt tokens that steps computed, and how many of them had to score their token.
+  std::int64_t prompt_rows() const { return prompt_rows_; }
+  std::int64_t scored_rows() const { return scored_rows_; }
   /// Every token that the suffix source learned, with its salt and the tokens before it, at most kMaxSuffixContext.
   using lesson = std::tuple<std::uint64_t, std::vector<token_id>, token_id>;
   const std::multiset<lesson>& lessons() const { return lessons_; }
 
  private:
-  using to_allocator = std::variant<match_prefix, lease_blocks, publish_blocks, release_blocks, adopt_blocks>;
+  using to_allocator =
+      std::variant<match_prefix, lease_blocks, share_blocks, publish_blocks, release_blocks, adopt_blocks>;
   using from_allocator = std::variant<prefix_matched, blocks_leased>;
   using from_intake = std::variant<admit_sequence, cancel_generation>;
   using from_supervisor = std::variant<drafter_changed, allocator_restarted>;
@@ -114,6 +127,7 @@ class simulated_engine {
   void learn(std::uint64_t salt, std::span<const token_id> text, std::int32_t unlearned);
   draft_outcome propose_model(const draft_work& work);
   draft_outcome propose_head(const draft_work& work);
+  void count_prompt_rows(const step_rows& part);
   void tell_head(const step_rows& part, const slot_outcome& outcome);
   void check_unused(const std::vector<block_id>& blocks) const;
   void check_pages(shadow_kv& pages, slot_id slot, std::int32_t position);
@@ -161,10 +175,13 @@ class simulated_engine {
   std::map<sequence_id, client_view> clients_;
   std::map<sequence_id, std::vector<token_id>> prompts_;
   std::uint64_t next_request_ = 1;
+  std::uint64_t arrivals_ = 0;
   std::uint64_t steps_run_ = 0;
   std::uint64_t deliveries_ = 0;
   std::int32_t largest_step_ = 0;
   std::uint64_t called_off_ = 0;
+  std::int64_t prompt_rows_ = 0;
+  std::int64_t scored_rows_ = 0;
 };
 
 }  // namespace tandem::sim
