@@ -65,7 +65,9 @@ TEST_P(Grammars, AreFollowedThroughDraftsPreemptionAndLostDrafters) {
   EXPECT_GT(preemptions, 0);
   if (GetParam() == draft_method::none) return;
   EXPECT_GT(rejected, 0);
-  if (GetParam() == draft_method::draft_model) EXPECT_GT(accepted, 0);
+  if (GetParam() == draft_method::draft_model) {
+    EXPECT_GT(accepted, 0);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(With, Grammars,
