@@ -8,7 +8,7 @@
 #include "core/assert.hpp"
 #include "net/openai_answers.hpp"
 #include "net/router.hpp"
-#include "net/websocket_session.hpp"
+#include "net/websocket/handshake.hpp"
 
 namespace tandem::net {
 namespace asio = boost::asio;
@@ -132,7 +132,7 @@ void http_session::dispatch() {
   chunked_ = request.http_1_1;
   enter(phase::answering);
   if (auto refused = refusal(lane_, request)) return send(std::move(*refused));
-  if (request.upgrades_to_websocket && request.path == "/ws") return upgrade(std::move(request));
+  if (request.upgrades_to_websocket && protocol_at(request.path) != nullptr) return upgrade(std::move(request));
   auto call = answer_request(lane_, std::move(request), weak_from_this());
   if (phase_ == phase::answering) {
     call_ = std::move(call);
@@ -142,6 +142,7 @@ void http_session::dispatch() {
 }
 
 void http_session::upgrade(http_request request) {
+  if (auto refused = handshake_refusal(request)) return send(std::move(*refused));
   if (reading_ || !input_.empty() || !writer_.idle()) {
     return refuse_and_close(
         error_response(400, "Nothing may be sent around an upgrade; wait for its answer.", "invalid_upgrade"));
@@ -149,7 +150,7 @@ void http_session::upgrade(http_request request) {
   writer_.stop();
   phase_ = phase::closed;
   phase_timer_.cancel();
-  start_websocket(lane_, std::move(socket_), request);
+  start_websocket(lane_, std::move(socket_), request, protocol_at(request.path));
 }
 
 // --- answering -------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@
 #include "core/assert.hpp"
 #include "net/endpoints.hpp"
 #include "net/openai_answers.hpp"
+#include "net/websocket/handshake.hpp"
 
 namespace tandem::net {
 namespace {
@@ -37,29 +38,54 @@ constexpr std::array kRoutes{
     route{"/generate", false, "POST", false, answer_generation},
     route{"/v1/completions", false, "POST", false, answer_generation},
     route{"/v1/chat/completions", false, "POST", false, answer_generation},
+    route{"/v1/responses", false, "POST", false, answer_create_response},
+    route{"/v1/responses", false, "GET", false, answer_upgrade_required},
+    route{"/v1/responses/", true, "GET", false, answer_get_response},
+    route{"/v1/responses/", true, "POST", false, answer_post_to_response},
+    route{"/v1/responses/", true, "DELETE", false, answer_delete_response},
     route{"/v1/cancel/", true, "POST", false, answer_cancel},
     route{"/tokenize", false, "POST", false, answer_tokenize},
     route{"/detokenize", false, "POST", false, answer_detokenize},
 };
 
-const route* find_route(std::string_view path) {
-  for (const route& each : kRoutes) {
-    if (each.is_prefix ? path.starts_with(each.path) && path.size() > each.path.size() : path == each.path)
-      return &each;
-  }
-  return nullptr;
+bool path_fits(const route& one, std::string_view path) {
+  return one.is_prefix ? path.starts_with(one.path) && path.size() > one.path.size() : path == one.path;
 }
 
 bool method_fits(const route& found, std::string_view method) {
   return method == found.method || (method == "HEAD" && found.method == "GET");
 }
 
+/// A path's routes: the one for the method, else any of them.
+struct found_route {
+  const route* at = nullptr;  ///< null: no such path
+  bool method_fits = false;
+  std::string allowed;  ///< methods, as in an Allow field
+};
+
+found_route find_route(std::string_view path, std::string_view method) {
+  found_route found;
+  for (const route& each : kRoutes) {
+    if (!path_fits(each, path)) continue;
+    if (!found.method_fits) found.at = &each;
+    found.method_fits = found.method_fits || method_fits(each, method);
+    if (!found.allowed.empty()) found.allowed += ", ";
+    found.allowed += each.method == "GET" ? "GET, HEAD" : each.method;
+  }
+  return found;
+}
+
+std::string key_in(const http_request& head) {
+  constexpr std::string_view kScheme = "Bearer ";
+  const std::string_view given = head.header("Authorization");
+  if (given.empty() && head.upgrades_to_websocket) return key_of_subprotocols(head.header("Sec-WebSocket-Protocol"));
+  if (given.size() < kScheme.size() || !equal_ignoring_case(given.substr(0, kScheme.size()), kScheme)) return {};
+  return std::string(given.substr(kScheme.size()));
+}
+
 bool has_key(const server_options& options, const http_request& head) {
   if (options.api_keys.empty()) return true;
-  std::string_view given = head.header("Authorization");
-  constexpr std::string_view kScheme = "Bearer ";
-  if (given.size() < kScheme.size() || !equal_ignoring_case(given.substr(0, kScheme.size()), kScheme)) return false;
-  given.remove_prefix(kScheme.size());
+  const std::string given = key_in(head);
   bool known = false;  // every key is looked at, so that time tells nothing about which one fits
   for (const std::string& key : options.api_keys) {
     const bool equal = key.size() == given.size() && CRYPTO_memcmp(key.data(), given.data(), key.size()) == 0;
@@ -101,25 +127,25 @@ std::optional<http_response> caller_refusal(const server_options& options, const
 }  // namespace
 
 std::optional<http_response> refusal(const io_lane& lane, const http_request& head) {
-  const route* found = find_route(head.path);
-  const bool open = found != nullptr && found->open;
+  const found_route found = find_route(head.path, head.method);
+  const bool open = found.at != nullptr && found.at->open;
   if (auto refused = caller_refusal(lane.edge.options, head, open)) return refused;
-  if (found == nullptr) {
+  if (found.at == nullptr) {
     return error_response(404,
                           fmt::format("There is no '{}' here; see docs/api.md for the paths.",
                                       std::string_view(head.path).substr(0, 256)),
                           "not_found");
   }
-  if (!method_fits(*found, head.method)) {
-    const std::string_view allowed = found->method == "GET" ? "GET, HEAD" : found->method;
-    auto response = error_response(405, fmt::format("'{}' takes {} only.", found->path, allowed), "method_not_allowed");
-    response.headers.emplace_back("Allow", allowed);
+  if (!found.method_fits) {
+    auto response =
+        error_response(405, fmt::format("'{}' takes {} only.", found.at->path, found.allowed), "method_not_allowed");
+    response.headers.emplace_back("Allow", found.allowed);
     return response;
   }
-  if (!found->open && !lane.engine) {
+  if (!open && !lane.engine) {
     return error_response(error{error_code::unavailable, "The model is still loading; try again soon.", {}});
   }
-  if (found->method == "POST" && !found->is_prefix && !is_json(head.header("Content-Type"))) {
+  if (found.at->method == "POST" && !found.at->is_prefix && !is_json(head.header("Content-Type"))) {
     return error_response(415, "The body must be JSON; send 'Content-Type: application/json'.",
                           "unsupported_media_type");
   }
@@ -128,9 +154,13 @@ std::optional<http_response> refusal(const io_lane& lane, const http_request& he
 
 std::shared_ptr<running_call> answer_request(io_lane& lane, http_request request,
                                              std::weak_ptr<response_channel> channel) {
-  const route* found = find_route(request.path);
-  TANDEM_ASSERT(found != nullptr);
-  return found->answer(lane, request, std::move(channel));
+  const found_route found = find_route(request.path, request.method);
+  TANDEM_ASSERT(found.at != nullptr && found.method_fits);
+  return found.at->answer(lane, request, std::move(channel));
+}
+
+protocol_maker protocol_at(std::string_view path) {
+  return path == "/ws" ? make_frame_protocol : nullptr;
 }
 
 }  // namespace tandem::net
