@@ -11,6 +11,7 @@
 #include "core/assert.hpp"
 #include "net/endpoints.hpp"
 #include "net/openai_answers.hpp"
+#include "net/responses/responses_protocol.hpp"
 #include "net/websocket/handshake.hpp"
 
 namespace tandem::net {
@@ -160,7 +161,8 @@ std::shared_ptr<running_call> answer_request(io_lane& lane, http_request request
 }
 
 protocol_maker protocol_at(std::string_view path) {
-  return path == "/ws" ? make_frame_protocol : nullptr;
+  if (path == "/ws") return make_frame_protocol;
+  return path == "/v1/responses" ? make_responses_protocol : nullptr;
 }
 
 }  // namespace tandem::net
