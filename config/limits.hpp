@@ -105,11 +105,11 @@ inline constexpr std::int64_t kMaxMatrixColumns = 1 << 18;      // inputs of one
 inline constexpr std::int32_t kAttentionPartition = 256;        // positions; fixed, never a function of the batch
 inline constexpr std::int64_t kAttentionPartialFloats = 4 << 20;  // partial results of sequences cut over threads
 inline constexpr std::int32_t kPreciseBelowHidden = 768;          // narrower models: int8 activations in two terms
-inline constexpr std::int32_t kMaxPutOffRows = 16;            // rows of a sequence that an EAGLE head takes in later
-inline constexpr std::int32_t kMaxLogitRows = 64;             // rows of logits held at once; a run of drafts fits
-inline constexpr std::size_t kMaxFeatureLayers = 8;           // hidden states handed out of a row
-inline constexpr std::uint64_t kDefaultKvBytes = 4ull << 30;  // for target and draft together, at most
-inline constexpr std::uint64_t kKvPercentOfAvailable = 40;    // of the memory that is left after loading
+inline constexpr std::int32_t kMaxPutOffRows = 16;                // rows of a sequence that an EAGLE head takes in later
+inline constexpr std::int32_t kMaxLogitRows = 64;                 // rows of logits held at once; a run of drafts fits
+inline constexpr std::size_t kMaxFeatureLayers = 8;               // hidden states handed out of a row
+inline constexpr std::uint64_t kDefaultKvBytes = 4ull << 30;      // for target and draft together, at most
+inline constexpr std::uint64_t kKvPercentOfAvailable = 40;        // of the memory that is left after loading
 
 // --- actors -----------------------------------------------------------------------------------------------------
 inline constexpr std::size_t kEncoderThreads = 1;
@@ -152,28 +152,6 @@ inline constexpr std::size_t kMaxMessages = 8192;  // of one chat
 inline constexpr std::chrono::milliseconds kMaxRequestTimeout{86'400'000};
 inline constexpr std::chrono::seconds kRetryAfter{1};     // what 429 and 503 advise
 inline constexpr std::chrono::seconds kShutdownGrace{1};  // close handshakes after the bound of stop()
-
-// --- net: WebSocket ---------------------------------------------------------------------------------------------
-inline constexpr std::size_t kSocketReadBytes = 4u << 10;     // buffer of a socket, also of an idle one
-inline constexpr std::size_t kInflateChunkBytes = 16u << 10;  // inflated at once
-inline constexpr std::size_t kMinDeflateBytes = 512;          // shorter messages are sent as they are
-inline constexpr std::size_t kMaxListedOffers = 32;           // extensions, subprotocols and their parameters looked at
-inline constexpr std::size_t kSocketPullBytes = 64u << 10;    // of events handed to a socket before it has sent them
-inline constexpr std::size_t kMaxStreamIdBytes = 64;          // a lane's name in the Responses protocol
-inline constexpr std::size_t kMaxPendingSteers = 16;          // of one response
-inline constexpr std::chrono::seconds kDetachedResponse{10};  // a response goes on so long after its socket was lost
-
-// --- net: responses ---------------------------------------------------------------------------------------------
-inline constexpr std::size_t kMaxStoredResponses = 4096;
-inline constexpr std::size_t kMaxStoredResponseBytes = 64u << 20;  // with their conversations
-inline constexpr std::size_t kMaxResponseEventBytes = 4u << 20;    // of one response, read or not
-inline constexpr std::size_t kMaxEndedEventBytes = 32u << 20;      // of all responses that have ended
-inline constexpr std::chrono::seconds kEndedEventsKept{60};
-inline constexpr std::size_t kMaxResponseMetadata = 16;  // pairs; OpenAI's bounds
-inline constexpr std::size_t kMaxResponseMetadataKey = 64;
-inline constexpr std::size_t kMaxResponseMetadataValue = 512;
-inline constexpr std::int64_t kMaxListedItems = 100;  // of one page of input items
-inline constexpr std::int64_t kDefaultListedItems = 20;
 
 static_assert(kMaxNgram <= 64 && kMaxDraftTokens <= 64);
 static_assert(kMaxBatchedTokens >= kMaxDraftTokens + 1);

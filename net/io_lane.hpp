@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "actors/runtime.hpp"
+#include "net/api_keys.hpp"
 #include "net/bridge.hpp"
 #include "net/call_registry.hpp"
 #include "net/openai_requests.hpp"
@@ -33,7 +34,11 @@ class response_run;
 
 /// What all lanes share.
 struct edge_state {
+  explicit edge_state(server_options chosen)
+      : options(std::move(chosen)), keys(options.api_keys, options.max_requests_per_key) {}
+
   server_options options;
+  api_keys keys;
   call_registry calls;
   response_store responses;
   std::atomic<std::size_t> connections{0};

@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "config/edge_limits.hpp"
 #include "config/limits.hpp"
 #include "net/endpoints.hpp"
 

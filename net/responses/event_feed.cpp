@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "config/limits.hpp"
+#include "config/edge_limits.hpp"
 
 namespace tandem::net {
 namespace {

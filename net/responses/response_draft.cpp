@@ -69,7 +69,7 @@ void response_draft::open_message(std::string& events) {
 
 void response_draft::add_text(std::string_view text, const std::vector<token_logprobs>& logprobs, std::string& events) {
   if (text.empty() && (logprobs.empty() || !identity_.include_logprobs)) return;
-  if (open_ == item::call) close_item("completed", events);
+  if (open_ == item::call) close_item("incomplete", events);
   if (open_ == item::none) open_message(events);
   text_ += text;
   if (identity_.include_logprobs) logprobs_.insert(logprobs_.end(), logprobs.begin(), logprobs.end());
@@ -78,20 +78,24 @@ void response_draft::add_text(std::string_view text, const std::vector<token_log
   close_event(events);
 }
 
-void response_draft::add_call(std::string_view call_id, std::string_view name, std::string_view arguments,
-                              std::string& events) {
-  if (open_ != item::call || calls_.back().call_id != call_id) {
-    if (open_ != item::none) close_item("completed", events);
-    open_ = item::call;
-    calls_.push_back({std::string(call_id), std::string(name)});
-    open_event("response.output_item.added").key("output_index").integer(static_cast<std::int64_t>(output_.size()));
-    event_.key("item").raw(call_json("in_progress", false));
-    close_event(events);
-  }
-  if (arguments.empty()) return;
-  text_ += arguments;
-  open_item_event("response.function_call_arguments.delta").key("delta").string(arguments);
+void response_draft::begin_call(std::string call_id, std::string_view name, std::string& events) {
+  close_item(open_ == item::call ? "incomplete" : "completed", events);
+  open_ = item::call;
+  calls_.push_back({std::move(call_id), std::string(name)});
+  open_event("response.output_item.added").key("output_index").integer(static_cast<std::int64_t>(output_.size()));
+  event_.key("item").raw(call_json("in_progress", false));
   close_event(events);
+}
+
+void response_draft::add_arguments(std::string_view piece, std::string& events) {
+  if (open_ != item::call || piece.empty()) return;
+  text_ += piece;
+  open_item_event("response.function_call_arguments.delta").key("delta").string(piece);
+  close_event(events);
+}
+
+void response_draft::end_call(bool complete, std::string& events) {
+  if (open_ == item::call) close_item(complete ? "completed" : "incomplete", events);
 }
 
 void response_draft::close_item(std::string_view item_status, std::string& events) {
@@ -124,14 +128,18 @@ void response_draft::close_call(std::string_view item_status, std::string& event
   open_event("response.output_item.done").key("output_index").integer(static_cast<std::int64_t>(output_.size()));
   event_.key("item").raw(whole);
   close_event(events);
-  messages_.add_call(calls_.back().call_id, calls_.back().name, text_);
   output_.push_back(std::move(whole));
+  if (item_status == "completed") {
+    messages_.add_call(calls_.back().call_id, calls_.back().name, text_);
+  } else {
+    calls_.pop_back();
+  }
 }
 
 void response_draft::end(const finish& reason, const call_counts& counts, std::int64_t now, std::string& events) {
   const bool whole = reason.reason == finish_reason::stop;
   if (output_.empty() && open_ == item::none) open_message(events);  // an answer without text is one, too
-  close_item(whole ? "completed" : "incomplete", events);
+  close_item(whole && open_ == item::message ? "completed" : "incomplete", events);
   counts_ = counts;
   completed_ = now;
   status_ = whole ? "completed" : "incomplete";

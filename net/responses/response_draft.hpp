@@ -31,8 +31,10 @@ class response_draft {
   /// `response.created` and `response.in_progress`.
   void begin(std::string& events);
   void add_text(std::string_view text, const std::vector<token_logprobs>& logprobs, std::string& events);
-  /// A piece of a function call; a new `call_id` begins another one.
-  void add_call(std::string_view call_id, std::string_view name, std::string_view arguments, std::string& events);
+  /// A function call: begun, its arguments in pieces, ended. One that is not `complete` is nothing to be answered.
+  void begin_call(std::string call_id, std::string_view name, std::string& events);
+  void add_arguments(std::string_view piece, std::string& events);
+  void end_call(bool complete, std::string& events);
   /// The last words: of the open item, then `response.completed` or `response.incomplete`.
   void end(const finish& reason, const call_counts& counts, std::int64_t now, std::string& events);
   /// It was asked to make nothing: completed, without output.

@@ -6,7 +6,7 @@
 #include <charconv>
 #include <utility>
 
-#include "config/limits.hpp"
+#include "config/edge_limits.hpp"
 #include "net/endpoints.hpp"
 #include "net/openai_answers.hpp"
 #include "net/responses/response_run.hpp"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "config/limits.hpp"
+#include "config/edge_limits.hpp"
 #include "core/assert.hpp"
 
 namespace tandem::net {

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <array>
 
+#include "config/edge_limits.hpp"
 #include "config/limits.hpp"
 #include "net/endpoints.hpp"
 #include "net/json_text.hpp"
 #include "net/sampling_fields.hpp"
+#include "net/tool_calls/tool_fields.hpp"
 #include "text/utf8.hpp"
 
 namespace tandem::net {
@@ -85,39 +87,50 @@ void check_truncation(field_reader& fields) {
                 error_code::unsupported);
 }
 
-// The Responses API has a function's members beside its type; templates want them one level down, as chat has them.
-void write_template_tool(json_writer& out, const json_object& tool) {
+// The Responses API has a function's members beside its type; chat and templates have them one level down.
+void write_chat_tool(json_writer& out, json_value value) {
+  const auto tool = as_object(value);
+  const auto type = tool ? tool->find("type") : std::nullopt;
+  if (!type || as_string(*type) != "function") {
+    out.raw(json_text(value));  // refused as chat refuses it
+    return;
+  }
   out.begin_object().key("type").string("function").key("function").begin_object();
-  for (const auto& [key, value] : tool.members()) {
-    if (key == "name" || key == "description" || key == "parameters") out.key(key).raw(json_text(value));
+  for (const auto& [key, member] : tool->members()) {
+    if (key != "type") out.key(key).raw(json_text(member));
   }
   out.end_object().end_object();
 }
 
-std::string read_tools(field_reader& fields) {
-  const auto choice = fields.any("tool_choice");
-  const auto wanted = choice ? as_string(*choice) : std::optional<std::string_view>("auto");
-  if (wanted != "auto" && wanted != "none") {
-    fields.refuse("tool_choice", "'tool_choice' other than \"none\" and \"auto\" is not supported yet.",
-                  error_code::unsupported);
-  }
-  const auto tools = fields.array("tools");
-  if (!tools || tools->empty()) return {};
+// The fields of tools as chat has them.
+std::string chat_tool_fields(field_reader& fields) {
   json_writer out;
-  out.begin_array();
-  for (const json_value& value : *tools) {
-    const auto tool = as_object(value);
-    const auto type = tool ? tool->find("type") : std::nullopt;
-    const auto name = tool ? tool->find("name") : std::nullopt;
-    if (!type || as_string(*type) != "function" || !name || !as_string(*name)) {
-      fields.refuse("tools", "'tools' takes functions only, each with type \"function\" and a name.",
-                    error_code::unsupported);
-      return {};
-    }
-    write_template_tool(out, *tool);
+  out.begin_object();
+  if (const auto tools = fields.array("tools")) {
+    out.key("tools").begin_array();
+    for (const json_value& tool : *tools) write_chat_tool(out, tool);
+    out.end_array();
   }
-  out.end_array();
-  return wanted == "none" ? std::string() : out.take();
+  if (const auto choice = fields.any("tool_choice")) {
+    out.key("tool_choice");
+    choice->is_object() ? write_chat_tool(out, *choice) : void(out.raw(json_text(*choice)));
+  }
+  if (const auto parallel = fields.any("parallel_tool_calls")) out.key("parallel_tool_calls").raw(json_text(*parallel));
+  return out.end_object().take();
+}
+
+// Places in messages are those of chat's form: `tools[0].function.name`.
+tool_request read_tools(field_reader& fields, const request_facts& facts) {
+  const auto document = json_document::parse(chat_tool_fields(fields), limits::kMaxJsonDepth + 2);
+  const auto object = document ? as_object(document->root()) : std::nullopt;
+  if (!object) {
+    fields.refuse("tools", "'tools' cannot be read.");
+    return {};
+  }
+  field_reader inner(*object);
+  tool_request tools = read_tool_fields(inner, facts);
+  if (const auto& problem = inner.problem()) fields.refuse(problem->param, problem->message, problem->code);
+  return tools;
 }
 
 // What a response repeats of its request, with the defaults where it said nothing.
@@ -161,7 +174,9 @@ void read_prompt(field_reader& fields, const request_facts& facts, response_requ
                   "/v1/completions.");
   }
   chat_prompt chat;
-  chat.tools_json = read_tools(fields);
+  tool_request tools = read_tools(fields, facts);
+  chat.tools_json = std::move(tools.json);
+  out.call.tools = std::move(tools.calling);
   if (fields.object("chat_template_kwargs")) chat.kwargs_json = json_text(*fields.any("chat_template_kwargs"));
   common.prompt = std::move(chat);
   out.instructions = std::string(fields.string("instructions", limits::kMaxEncodeBytes).value_or(""));
@@ -179,6 +194,8 @@ response_request read_response(field_reader& fields, std::string_view timeout_he
   out.call.model = read_model(fields, facts);
   read_prompt(fields, facts, out, common);
   read_generation_fields(fields, timeout_header, facts, common);
+  const bool tags_wanted = out.call.tools.wanted() && facts.special_tool_tags;
+  if (tags_wanted && !fields.any("skip_special_tokens")) common.stopping.skip_special_tokens = false;
   if (common.n != 1) fields.refuse("n", "A response has one choice; leave out 'n'.");
   if (common.stopping.max_tokens == 0) fields.refuse("max_output_tokens", "'max_output_tokens' must be at least 1.");
   read_include(fields, out, common);

@@ -34,7 +34,8 @@ response_run::response_run(io_lane& lane, std::shared_ptr<const response_request
       draft_(std::make_shared<response_draft>(identity_of(*request_, id), texts_of(lane.engine))),
       record_(std::make_shared<response_record>(id, request_->input.items)) {
   api_request call = compose(*request_, conversation);
-  auto answer = make_response_answer(call, {id, draft_->identity().created, texts_of(lane.engine)}, draft_);
+  auto answer = make_response_answer(
+      call, {id, draft_->identity().created, texts_of(lane.engine), fresh_id("call_") + "_"}, draft_);
   work_ = std::make_shared<generation>(lane, std::move(call), std::move(answer), std::move(id));
 }
 

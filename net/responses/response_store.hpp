@@ -10,7 +10,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "config/limits.hpp"
+#include "config/edge_limits.hpp"
 #include "core/result.hpp"
 #include "net/responses/response_record.hpp"
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "config/edge_limits.hpp"
 #include "config/limits.hpp"
 #include "core/assert.hpp"
 #include "net/endpoints.hpp"

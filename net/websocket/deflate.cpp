@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 
-#include "config/limits.hpp"
+#include "config/edge_limits.hpp"
 #include "core/assert.hpp"
 
 namespace tandem::net {

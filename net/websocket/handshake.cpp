@@ -7,7 +7,7 @@
 #include <array>
 #include <vector>
 
-#include "config/limits.hpp"
+#include "config/edge_limits.hpp"
 #include "net/openai_answers.hpp"
 
 namespace tandem::net {

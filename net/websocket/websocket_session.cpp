@@ -6,6 +6,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <utility>
 
+#include "config/edge_limits.hpp"
 #include "config/limits.hpp"
 #include "core/assert.hpp"
 #include "net/socket_writer.hpp"

@@ -14,7 +14,7 @@ const std::string kSeeds[] = {
     R"({"prompt":"hi","max_tokens":4,"stop":["a","b"],"logit_bias":{"1":2.5},"stream":true})",
     R"({"prompt":[[1,2],[3]],"n":2,"speculative":{"method":"ngram","num_speculative_tokens":4},"seed":-1})",
     R"({"messages":[{"role":"user","content":[{"type":"text","text":"\ud83d\ude00"}]},{"role":"assistant",)"
-    R"("tool_calls":[{"function":{"arguments":"{\"a\":[1]}"}}]}],"tools":[{}],"logprobs":true,"top_logprobs":2})",
+    R"("tool_calls":[{"function":{"arguments":"{\"a\":[1]}"}}]}],"tools":[{"type":"function","function":{"name":"f","strict":false}}],"logprobs":true,"top_logprobs":2})",
     R"({"id":"x","cancel":true,"tokens":[1,2,3]})",
     R"({"type":"response.create","input":[{"role":"user","content":[{"type":"input_text","text":"a"}]},{"type":)"
     R"("function_call","call_id":"c","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c",)"
