@@ -18,7 +18,8 @@ class frame_protocol;
 // One request of the socket. Owned by the protocol, under the client's id.
 class socket_call final : public generation_listener {
  public:
-  socket_call(frame_protocol& protocol, std::string id_json) : protocol_(protocol), id_json_(std::move(id_json)) {}
+  socket_call(frame_protocol& protocol, std::string id_json, key_lease lease)
+      : protocol_(protocol), id_json_(std::move(id_json)), lease_(std::move(lease)) {}
   void start(std::shared_ptr<generation> work) {
     work_ = std::move(work);
     work_->start(*this);
@@ -35,12 +36,13 @@ class socket_call final : public generation_listener {
 
   frame_protocol& protocol_;
   std::string id_json_;
+  key_lease lease_;
   std::shared_ptr<generation> work_;
 };
 
 class frame_protocol final : public socket_protocol {
  public:
-  frame_protocol(io_lane& lane, socket_channel& channel) : lane_(lane), channel_(channel) {}
+  frame_protocol(io_lane& lane, socket_channel& channel, socket_key key) : lane_(lane), channel_(channel), key_(key) {}
 
   void on_text(const std::string& text) override;
   void on_drained() override {}
@@ -58,6 +60,7 @@ class frame_protocol final : public socket_protocol {
 
   io_lane& lane_;
   socket_channel& channel_;
+  socket_key key_;
   std::map<std::string, std::shared_ptr<socket_call>> calls_;
   bool finishing_ = false;
   bool closed_ = false;
@@ -111,10 +114,12 @@ void frame_protocol::on_request(socket_frame frame) {
   }
   if (finishing_) return refuse(error{error_code::unavailable, "The server is shutting down; use another one.", {}});
   if (!frame.request) return refuse(frame.request.error());
+  auto lease = lane_.edge.keys.lease(key_);
+  if (!lease) return refuse(lane_.edge.keys.too_many());
   const std::string public_id = fresh_id("ws-");
   auto answer = make_frame_answer(*frame.request, {public_id, unix_seconds(), texts_of(lane_.engine)}, frame.id_json);
   auto work = std::make_shared<generation>(lane_, std::move(*frame.request), std::move(answer), public_id);
-  const auto call = std::make_shared<socket_call>(*this, frame.id_json);
+  const auto call = std::make_shared<socket_call>(*this, frame.id_json, std::move(*lease));
   calls_.emplace(frame.id_json, call);
   call->start(std::move(work));
 }
@@ -153,8 +158,8 @@ void frame_protocol::send_frame(const std::string& frame) {
 
 }  // namespace
 
-std::unique_ptr<socket_protocol> make_frame_protocol(io_lane& lane, socket_channel& channel) {
-  return std::make_unique<frame_protocol>(lane, channel);
+std::unique_ptr<socket_protocol> make_frame_protocol(io_lane& lane, socket_channel& channel, socket_key key) {
+  return std::make_unique<frame_protocol>(lane, channel, key);
 }
 
 }  // namespace tandem::net

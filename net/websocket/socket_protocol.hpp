@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -38,7 +39,11 @@ class socket_protocol {
   virtual void on_closed(bool lost) = 0;
 };
 
+/// Who opened the socket: its requests count as this key's. Absent: no key is wanted.
+using socket_key = std::optional<api_keys::index>;
+using protocol_maker = std::unique_ptr<socket_protocol> (*)(io_lane&, socket_channel&, socket_key);
+
 /// GET /ws (frame_protocol.cpp).
-std::unique_ptr<socket_protocol> make_frame_protocol(io_lane& lane, socket_channel& channel);
+std::unique_ptr<socket_protocol> make_frame_protocol(io_lane& lane, socket_channel& channel, socket_key key);
 
 }  // namespace tandem::net

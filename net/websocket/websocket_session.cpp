@@ -40,7 +40,7 @@ class websocket_session final : public connection,
     lane_.engine->count_websocket(-1);
   }
 
-  void start(const socket_terms& terms, protocol_maker make_protocol);
+  void start(const socket_terms& terms, protocol_maker make_protocol, socket_key key);
   void finish() override;
   void abort() override { cut(false); }
   void send(std::string_view text) override;
@@ -81,9 +81,9 @@ class websocket_session final : public connection,
   bool pinged_ = false;  // and nothing was heard since
 };
 
-void websocket_session::start(const socket_terms& terms, protocol_maker make_protocol) {
+void websocket_session::start(const socket_terms& terms, protocol_maker make_protocol, socket_key key) {
   membership_.enter(weak_from_this());
-  protocol_ = make_protocol(lane_, *this);
+  protocol_ = make_protocol(lane_, *this, key);
   writer_.send(switching_head(terms), shared_from_this());
   finishing_ = lane_.stopping;
   watch();
@@ -241,7 +241,8 @@ void websocket_session::cut(bool lost) {
 void start_websocket(io_lane& lane, asio::ip::tcp::socket socket, const http_request& upgrade,
                      protocol_maker make_protocol) {
   const socket_terms terms = agree(upgrade);
-  std::make_shared<websocket_session>(lane, std::move(socket), terms)->start(terms, make_protocol);
+  std::make_shared<websocket_session>(lane, std::move(socket), terms)
+      ->start(terms, make_protocol, lane.edge.keys.find(upgrade));
 }
 
 }  // namespace tandem::net

@@ -2,14 +2,11 @@
 /// One WebSocket: frames in and out, pings, the ways to close. What is said in them is a socket_protocol's.
 
 #include <boost/asio/ip/tcp.hpp>
-#include <functional>
 
 #include "net/http_message.hpp"
 #include "net/websocket/socket_protocol.hpp"
 
 namespace tandem::net {
-
-using protocol_maker = std::unique_ptr<socket_protocol> (*)(io_lane&, socket_channel&);
 
 /// Takes the connection over and answers the upgrade request, in which handshake_refusal() found nothing wrong. Lives
 /// on its lane.
