@@ -8,7 +8,7 @@
 #include "core/assert.hpp"
 #include "net/openai_answers.hpp"
 #include "net/router.hpp"
-#include "net/websocket_session.hpp"
+#include "net/websocket/handshake.hpp"
 
 namespace tandem::net {
 namespace asio = boost::asio;
@@ -141,7 +141,7 @@ void http_session::dispatch() {
   enter(phase::answering);
   if (auto refused = refusal(lane_, request)) return send(std::move(*refused));
   if (auto refused = take_lease(request)) return send(std::move(*refused));
-  if (request.upgrades_to_websocket && request.path == "/ws") return upgrade(std::move(request));
+  if (request.upgrades_to_websocket && protocol_at(request.path) != nullptr) return upgrade(std::move(request));
   auto call = answer_request(lane_, std::move(request), weak_from_this());
   if (phase_ == phase::answering) {
     call_ = std::move(call);
@@ -160,6 +160,7 @@ std::optional<http_response> http_session::take_lease(const http_request& reques
 }
 
 void http_session::upgrade(http_request request) {
+  if (auto refused = handshake_refusal(request)) return send(std::move(*refused));
   if (reading_ || !input_.empty() || !writer_.idle()) {
     return refuse_and_close(
         error_response(400, "Nothing may be sent around an upgrade; wait for its answer.", "invalid_upgrade"));
@@ -167,13 +168,14 @@ void http_session::upgrade(http_request request) {
   writer_.stop();
   phase_ = phase::closed;
   phase_timer_.cancel();
-  start_websocket(lane_, std::move(stream_), request);
+  start_websocket(lane_, std::move(stream_), request, protocol_at(request.path));
 }
 
 // --- answering -------------------------------------------------------------------------------------------------
 
 void http_session::send(http_response response) {
   if (phase_ != phase::answering || streaming_) return;
+  lease_ = {};  // before the client can know that it is free
   const bool close = !keep_alive_ || lane_.stopping;
   response.headers.insert(response.headers.end(), page_fields_.begin(), page_fields_.end());
   std::string bytes = response_head(response, {body_framing::kind::length, response.body.size()}, close);
@@ -202,6 +204,7 @@ void http_session::write(std::string_view bytes) {
 
 void http_session::end_stream(bool broken) {
   if (phase_ != phase::answering || !streaming_) return;
+  lease_ = {};
   if (chunked_) writer_.send(kLastChunk, shared_from_this());
   end_exchange(broken || !keep_alive_ || lane_.stopping);
 }
@@ -209,7 +212,6 @@ void http_session::end_stream(bool broken) {
 // Called from inside the call that answered: that one is destroyed behind this turn.
 void http_session::end_exchange(bool close) {
   streaming_ = false;
-  lease_ = {};
   ping_timer_.cancel();
   closing_ = closing_ || close;
   enter(phase::idle);

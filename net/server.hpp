@@ -26,6 +26,7 @@ struct server_timeouts {
   std::chrono::milliseconds idle = limits::kIdleTimeout;    ///< keep-alive and WebSocket
   std::chrono::milliseconds write = limits::kWriteTimeout;  ///< without any progress
   std::chrono::milliseconds stream_ping = limits::kStreamPing;
+  std::chrono::milliseconds detached = limits::kDetachedResponse;  ///< of a response whose socket was lost
 };
 
 struct server_options {
