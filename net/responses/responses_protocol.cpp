@@ -24,10 +24,10 @@ namespace {
 struct active_run {
   std::shared_ptr<response_run> run;
   std::string stream_id;
+  key_lease lease;
   std::vector<steering> steers;  // what its successor starts from
   std::vector<steering> taken;   // what it was itself started from, until it has begun
   std::string steered_id;        // the response that `taken` steered
-  key_lease lease;
 };
 
 /// Requests of one `stream_id`. They run one after the other unless they ask otherwise, as OpenAI's do.
@@ -38,9 +38,10 @@ struct request_lane {
 
 class responses_protocol final : public socket_protocol, public response_listener {
  public:
-  responses_protocol(io_lane& lane, socket_channel& channel)
+  responses_protocol(io_lane& lane, socket_channel& channel, socket_key key)
       : lane_(lane),
         channel_(channel),
+        key_(key),
         feed_(lane, channel,
               {[this](const std::string&) { tell_when_quiet(); },
                [this](const std::string& id) { on_events_lost(id); }}) {}
@@ -77,6 +78,7 @@ class responses_protocol final : public socket_protocol, public response_listene
 
   io_lane& lane_;
   socket_channel& channel_;
+  socket_key key_;
   event_feed feed_;
   std::map<std::string, active_run> runs_;                       // by response id
   std::map<std::string, request_lane> lanes_;                    // by stream id; those with work
@@ -144,7 +146,7 @@ void responses_protocol::start_from_client(response_request request) {
     refuse(conversation.error(), stream_id);
     return start_waiting(stream_id);
   }
-  auto lease = lane_.edge.keys.lease(channel_.key());
+  auto lease = lane_.edge.keys.lease(key_);
   if (!lease) {
     refuse(lane_.edge.keys.too_many(), stream_id);
     return start_waiting(stream_id);
@@ -293,8 +295,8 @@ void responses_protocol::succeed(const response_run& parent, active_run ended) {
   request->previous_id = parent_id;
   active_run entry;
   entry.stream_id = ended.stream_id;
-  entry.taken = std::move(ended.steers);
   entry.lease = std::move(ended.lease);
+  entry.taken = std::move(ended.steers);
   entry.steered_id = parent_id;
   start(std::move(request), parent.record()->conversation(), std::move(entry));
 }
@@ -389,8 +391,8 @@ void responses_protocol::on_closed(bool lost) {
 
 }  // namespace
 
-std::unique_ptr<socket_protocol> make_responses_protocol(io_lane& lane, socket_channel& channel) {
-  return std::make_unique<responses_protocol>(lane, channel);
+std::unique_ptr<socket_protocol> make_responses_protocol(io_lane& lane, socket_channel& channel, socket_key key) {
+  return std::make_unique<responses_protocol>(lane, channel, key);
 }
 
 }  // namespace tandem::net

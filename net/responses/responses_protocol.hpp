@@ -5,6 +5,6 @@
 
 namespace tandem::net {
 
-std::unique_ptr<socket_protocol> make_responses_protocol(io_lane& lane, socket_channel& channel);
+std::unique_ptr<socket_protocol> make_responses_protocol(io_lane& lane, socket_channel& channel, socket_key key);
 
 }  // namespace tandem::net

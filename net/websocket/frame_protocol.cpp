@@ -42,7 +42,7 @@ class socket_call final : public generation_listener {
 
 class frame_protocol final : public socket_protocol {
  public:
-  frame_protocol(io_lane& lane, socket_channel& channel) : lane_(lane), channel_(channel) {}
+  frame_protocol(io_lane& lane, socket_channel& channel, socket_key key) : lane_(lane), channel_(channel), key_(key) {}
 
   void on_text(const std::string& text) override;
   void on_drained() override {}
@@ -60,6 +60,7 @@ class frame_protocol final : public socket_protocol {
 
   io_lane& lane_;
   socket_channel& channel_;
+  socket_key key_;
   std::map<std::string, std::shared_ptr<socket_call>> calls_;
   bool finishing_ = false;
   bool closed_ = false;
@@ -113,7 +114,7 @@ void frame_protocol::on_request(socket_frame frame) {
   }
   if (finishing_) return refuse(error{error_code::unavailable, "The server is shutting down; use another one.", {}});
   if (!frame.request) return refuse(frame.request.error());
-  auto lease = lane_.edge.keys.lease(channel_.key());
+  auto lease = lane_.edge.keys.lease(key_);
   if (!lease) return refuse(lane_.edge.keys.too_many());
   const std::string public_id = fresh_id("ws-");
   auto answer = make_frame_answer(*frame.request, {public_id, unix_seconds(), texts_of(lane_.engine)}, frame.id_json);
@@ -157,8 +158,8 @@ void frame_protocol::send_frame(const std::string& frame) {
 
 }  // namespace
 
-std::unique_ptr<socket_protocol> make_frame_protocol(io_lane& lane, socket_channel& channel) {
-  return std::make_unique<frame_protocol>(lane, channel);
+std::unique_ptr<socket_protocol> make_frame_protocol(io_lane& lane, socket_channel& channel, socket_key key) {
+  return std::make_unique<frame_protocol>(lane, channel, key);
 }
 
 }  // namespace tandem::net

@@ -22,8 +22,6 @@ class socket_channel {
   virtual std::size_t unsent() const = 0;
   /// The protocol has nothing under way any more; lets a server that shuts down close the socket.
   virtual void on_quiet() = 0;
-  /// The API key that the socket was opened with.
-  virtual std::optional<api_keys::index> key() const = 0;
 };
 
 /// Owner: the session. Called on its lane only; a call may come while the protocol is sending.
@@ -41,7 +39,11 @@ class socket_protocol {
   virtual void on_closed(bool lost) = 0;
 };
 
+/// Who opened the socket: its requests count as this key's. Absent: no key is wanted.
+using socket_key = std::optional<api_keys::index>;
+using protocol_maker = std::unique_ptr<socket_protocol> (*)(io_lane&, socket_channel&, socket_key);
+
 /// GET /ws (frame_protocol.cpp).
-std::unique_ptr<socket_protocol> make_frame_protocol(io_lane& lane, socket_channel& channel);
+std::unique_ptr<socket_protocol> make_frame_protocol(io_lane& lane, socket_channel& channel, socket_key key);
 
 }  // namespace tandem::net

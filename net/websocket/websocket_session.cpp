@@ -25,11 +25,9 @@ class websocket_session final : public connection,
                                 public socket_channel,
                                 public std::enable_shared_from_this<websocket_session> {
  public:
-  websocket_session(io_lane& lane, std::unique_ptr<byte_stream> stream, const http_request& upgrade,
-                    const socket_terms& terms)
+  websocket_session(io_lane& lane, std::unique_ptr<byte_stream> stream, const socket_terms& terms)
       : lane_(lane),
         stream_(std::move(stream)),
-        key_(lane.edge.keys.find(upgrade)),
         membership_(lane, this),
         timer_(stream_->get_executor()),
         writer_(*stream_, lane.edge.options.timeouts.write, {[this] { on_drained(); }, [this] { cut(true); }}),
@@ -42,13 +40,12 @@ class websocket_session final : public connection,
     lane_.engine->count_websocket(-1);
   }
 
-  void start(const socket_terms& terms, protocol_maker make_protocol);
+  void start(const socket_terms& terms, protocol_maker make_protocol, socket_key key);
   void finish() override;
   void abort() override { cut(false); }
   void send(std::string_view text) override;
   std::size_t unsent() const override { return writer_.waiting(); }
   void on_quiet() override { close_when_quiet(); }
-  std::optional<api_keys::index> key() const override { return key_; }
 
  private:
   // open: frames go both ways. closing: our close is out, the peer's is awaited. ending: both are, or the peer broke
@@ -71,7 +68,6 @@ class websocket_session final : public connection,
 
   io_lane& lane_;
   std::unique_ptr<byte_stream> stream_;
-  std::optional<api_keys::index> key_;
   lane_membership membership_;
   asio::steady_timer timer_;
   socket_writer writer_;
@@ -85,9 +81,9 @@ class websocket_session final : public connection,
   bool pinged_ = false;  // and nothing was heard since
 };
 
-void websocket_session::start(const socket_terms& terms, protocol_maker make_protocol) {
+void websocket_session::start(const socket_terms& terms, protocol_maker make_protocol, socket_key key) {
   membership_.enter(weak_from_this());
-  protocol_ = make_protocol(lane_, *this);
+  protocol_ = make_protocol(lane_, *this, key);
   writer_.send(switching_head(terms), shared_from_this());
   finishing_ = lane_.stopping;
   watch();
@@ -243,7 +239,8 @@ void websocket_session::cut(bool lost) {
 void start_websocket(io_lane& lane, std::unique_ptr<byte_stream> stream, const http_request& upgrade,
                      protocol_maker make_protocol) {
   const socket_terms terms = agree(upgrade);
-  std::make_shared<websocket_session>(lane, std::move(stream), upgrade, terms)->start(terms, make_protocol);
+  std::make_shared<websocket_session>(lane, std::move(stream), terms)
+      ->start(terms, make_protocol, lane.edge.keys.find(upgrade));
 }
 
 }  // namespace tandem::net

@@ -9,8 +9,6 @@
 
 namespace tandem::net {
 
-using protocol_maker = std::unique_ptr<socket_protocol> (*)(io_lane&, socket_channel&);
-
 /// Takes the connection over and answers the upgrade request, in which handshake_refusal() found nothing wrong. Lives
 /// on its lane.
 void start_websocket(io_lane& lane, std::unique_ptr<byte_stream> stream, const http_request& upgrade,

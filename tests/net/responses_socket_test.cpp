@@ -24,7 +24,8 @@ long number_of(const std::string& json, const std::string& name) {
 
 class responses_client : public ws_client {
  public:
-  explicit responses_client(std::uint16_t port) : ws_client(port, {}, "/v1/responses") {}
+  explicit responses_client(std::uint16_t port, const std::string& fields = {})
+      : ws_client(port, fields, "/v1/responses") {}
   void create(const std::string& input, const std::string& more = {}) {
     text(R"({"type":"response.create","input":")" + input + "\"" + more + "}");
   }
@@ -135,6 +136,27 @@ TEST_F(responses_socket, a_refusal_of_the_engine_names_the_lane_and_the_next_req
   EXPECT_EQ(text_of(client.event("response.completed"), "stream_id"), "s");
 }
 
+TEST_F(responses_socket, requests_of_a_socket_count_as_its_keys) {
+  runtime_->hold = true;
+  server_options options;
+  options.api_keys = {"key"};
+  options.max_requests_per_key = 1;
+  open(options);
+  responses_client client(port(), "Sec-WebSocket-Protocol: tandem, api-key.a2V5\r\n");
+  client.create("one");
+  client.event("response.in_progress");
+  client.create("two", R"(,"stream_id":"b")");
+  EXPECT_EQ(number_of(client.event("error"), "status"), 429);
+  ws_client other(port(), "Authorization: Bearer key\r\n");
+  other.text(R"({"id":1,"prompt":"x"})");
+  EXPECT_NE(other.message().payload.find("max-requests-per-key"), std::string::npos);
+  runtime_->change([this] { runtime_->hold = false; });
+  runtime_->release();
+  client.event("response.completed");
+  client.create("three");
+  EXPECT_NE(client.event("response.completed").find("Hello"), std::string::npos);
+}
+
 TEST_F(responses_socket, cancelling_one_ends_it_and_cancelling_a_lane_ends_all_of_it) {
   runtime_->hold = true;
   open();
@@ -173,6 +195,33 @@ TEST_F(responses_socket, steering_ends_a_response_and_its_successor_goes_on_from
   EXPECT_EQ(after(2), R"([{"role":"system","content":"I"},{"role":"user","content":"write"},)"
                       R"({"role":"assistant","content":""},{"role":"user","content":"shorter"}])");
   client.event("response.completed");
+}
+
+TEST_F(responses_socket, steering_waits_for_the_results_of_functions) {
+  server_options options;
+  options.tool_calls = tool_call_format::hermes;
+  runtime_->hold = true;
+  open(options);
+  responses_client client(port());
+  client.create("hi", R"(,"tools":[{"type":"function","name":"f"}])");
+  const std::string id = text_of(client.event("response.created"), "id");
+  runtime_->change([this] {
+    runtime_->hold = false;
+    runtime_->on_cancel = {{"<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>", false}, {"", true}};
+  });
+  client.text(R"({"type":"response.steer","previous_response_id":")" + id + R"(","input":"also this"})");
+  const std::string call_id = text_of(client.event("response.function_call_arguments.done"), "item_id");
+  EXPECT_NE(call_id, "");
+  client.event("response.completed");
+  const std::string pending = client.event("response.steer.pending");
+  EXPECT_NE(pending.find(R"("reason":"waiting_for_required_input","required_input":[{"type":"function_call_output")"),
+            std::string::npos)
+      << pending;
+  client.text(R"({"type":"response.create","previous_response_id":")" + id +
+              R"(","input":[{"type":"function_call_output","call_id":")" + text_of(pending, "call_id") +
+              R"(","output":"42"}]})");
+  client.event("response.completed");
+  EXPECT_NE(after(2).find("also this"), std::string::npos);
 }
 
 TEST_F(responses_socket, steering_that_cannot_be_used_comes_back) {

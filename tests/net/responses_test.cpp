@@ -143,7 +143,7 @@ TEST_F(responses_edge, items_of_every_kind_reach_the_template) {
             R"({"id":"c2","type":"function","function":{"name":"g","arguments":"not json"}}]},)"
             R"({"role":"tool","tool_call_id":"c1","content":"42"}])");
   EXPECT_EQ(std::get<chat_prompt>(runtime_->submitted().back().prompt).tools_json,
-            R"([{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}])");
+            R"([{"type":"function","function":{"name":"f","parameters":{"type":"object"},"strict":false}}])");
 }
 
 TEST_F(responses_edge, endings_are_told_apart) {
@@ -202,6 +202,39 @@ TEST_F(responses_edge, generate_false_only_keeps_the_state) {
   EXPECT_TRUE(runtime_->submitted().empty());
   ASSERT_EQ(post(R"({"input":"go","previous_response_id":")" + member(made.body, "id") + "\"}").status, 200);
   EXPECT_EQ(messages(), R"([{"role":"user","content":"remember"},{"role":"user","content":"go"}])");
+}
+
+const std::string kTools = R"(,"tools":[{"type":"function","name":"f","parameters":{"type":"object"}}])";
+const std::string kCall = "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": 1}}\n</tool_call>";
+
+TEST_F(responses_edge, a_call_of_a_function_is_an_item_streamed_and_whole) {
+  server_options options;
+  options.tool_calls = tool_call_format::hermes;
+  open(options);
+  runtime_->change([this] { runtime_->script = {{"Wait. ", false}, {kCall, false}, {"", true}}; });
+  const raw_response whole = post(R"({"input":"hi")" + kTools + "}");
+  EXPECT_NE(whole.body.find(R"("type":"output_text","text":"Wait.)"), std::string::npos) << whole.body;
+  EXPECT_NE(whole.body.find(R"("name":"f","arguments":"{\"x\": 1}")"), std::string::npos) << whole.body;
+  const std::string stream = post(R"({"input":"hi","stream":true)" + kTools + "}").body;
+  std::size_t at = 0;
+  for (const std::string_view part :
+       {R"(event: response.output_text.done)", R"("item":{"id":"msg_)", R"(event: response.output_item.added)",
+        R"("type":"function_call","status":"in_progress")", R"(event: response.function_call_arguments.delta)",
+        R"(event: response.function_call_arguments.done)", R"("arguments":"{\"x\": 1}")",
+        R"("type":"function_call","status":"completed")", R"("status":"completed")"}) {
+    at = stream.find(part, at);
+    ASSERT_NE(at, std::string::npos) << part << "\n" << stream;
+  }
+  const std::string id = member(stream, "id");
+  const std::string call_id = member(stream.substr(stream.find("\"call_id\"")), "call_id");
+  ASSERT_EQ(post(R"({"previous_response_id":")" + id + R"(","input":[{"type":"function_call_output","call_id":")" +
+                 call_id + R"(","output":"42"}]})")
+                .status,
+            200);
+  EXPECT_EQ(messages(),
+            R"([{"role":"user","content":"hi"},{"role":"assistant","content":"Wait.","tool_calls":[{"id":")" + call_id +
+                R"(","type":"function","function":{"name":"f","arguments":{"x":1}}}]},)" +
+                R"({"role":"tool","tool_call_id":")" + call_id + R"(","content":"42"}])");
 }
 
 TEST_F(responses_edge, cancelling_ends_it_with_what_it_has) {
@@ -273,7 +306,9 @@ TEST_F(responses_edge, mistakes_are_refused_with_their_field) {
       {R"({"input":"x","metadata":{"a":1}})", "metadata", 400},
       {R"({"input":"x","include":["everything"]})", "include", 400},
       {R"({"input":"x","truncation":"auto"})", "truncation", 400},
-      {R"({"input":"x","tools":[{"type":"web_search"}]})", "tools", 400},
+      {R"({"input":"x","tools":[{"type":"web_search"}]})", "tools[0].type", 400},
+      {R"({"input":"x","tools":[{"type":"function"}]})", "tools[0].function.name", 400},
+      {R"({"input":"x","tool_choice":{"type":"function","name":"f"}})", "tool_choice", 400},
       {R"({"input":"x","previous_response_id":"resp_none"})", "previous_response_id", 404},
       {R"({"input":"x","model":"nobody"})", "model", 404},
       {R"({"input":"x","temperature":-1})", "temperature", 400},

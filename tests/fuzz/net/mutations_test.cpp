@@ -10,6 +10,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 namespace {
 
+using namespace std::string_literals;
+
 const std::string kSeeds[] = {
     R"({"prompt":"hi","max_tokens":4,"stop":["a","b"],"logit_bias":{"1":2.5},"stream":true})",
     R"({"prompt":[[1,2],[3]],"n":2,"speculative":{"method":"ngram","num_speculative_tokens":4},"seed":-1})",
@@ -21,12 +23,10 @@ const std::string kSeeds[] = {
     R"("output":"x"}],"metadata":{"a":"b"},"include":["message.output_text.logprobs"],"stream_id":"s"})",
     R"({"type":"response.steer","previous_response_id":"resp_1","input":"x"})",
     R"({"type":"response.resume_from","response_id":"resp_1","sequence_number":3})",
-    std::string("\x01\x81\x85\x37\xFA\x21\x3D\x7F\x9F\x4D\x51\x58\x89\x80\x00\x00\x00\x00\x01\x81\x00\x00\x00\x00\x61"
-                "\x80\x81\x00\x00\x00\x00\x62\x88\x82\x00\x00\x00\x00\x03\xE8",
-                43),
-    std::string("\x09\xC1\x87\x00\x00\x00\x00\xF2\x48\xCD\xC9\xC9\x07\x00\x41\x83\x00\x00\x00\x00\xF2\x48\xCD\x80\x84"
-                "\x00\x00\x00\x00\xC9\xC9\x07\x00",
-                33),
+    "\x01\x81\x85\x37\xFA\x21\x3D\x7F\x9F\x4D\x51\x58\x89\x80\x00\x00\x00\x00\x01\x81\x00\x00\x00\x00\x61"
+    "\x80\x81\x00\x00\x00\x00\x62\x88\x82\x00\x00\x00\x00\x03\xE8"s,
+    "\x09\xC1\x87\x00\x00\x00\x00\xF2\x48\xCD\xC9\xC9\x07\x00\x41\x83\x00\x00\x00\x00\xF2\x48\xCD\x80\x84"
+    "\x00\x00\x00\x00\xC9\xC9\x07\x00"s,
     "permessage-deflate; server_max_window_bits=\"10\", tandem, api-key.Zmlyc3Q, openai-insecure-api-key.x",
     "POST /v1/completions?x=1 HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}GET /live HTTP/1.0\r\n\r\n",
     "POST http://h/generate HTTP/1.1\r\nTransfer-Encoding: chunked\r\nExpect: "
