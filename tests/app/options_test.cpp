@@ -110,7 +110,7 @@ TEST(options, every_flag_reaches_its_field) {
 TEST(options, flags_of_the_server_reach_their_fields) {
   const parsed outcome = parse(
       "M --ssl-certfile c --ssl-keyfile k --ssl-ca-certs a --ssl-cert-reqs 1 --api-key x --max-requests-per-key 4 "
-      "--allowed-origins [\\\"https://a\\\",\\\"https://b\\\"] --allowed-methods POST --allow-credentials "
+      "--allowed-origins '[\"https://a\",\"https://b\"]' --allowed-methods POST --allow-credentials "
       "--tool-call-parser llama3_json --enable-auto-tool-choice");
   ASSERT_EQ(outcome.problem, "");
   const server_options& server = outcome.values.server;
@@ -137,7 +137,7 @@ TEST(options, flags_of_the_server_that_need_others_are_refused_alone) {
   EXPECT_TRUE(says(parse("M --ssl-certfile c --ssl-cert-reqs 2"), "needs --ssl-ca-certs."));
   EXPECT_TRUE(says(parse("M --max-requests-per-key 1"), "needs --api-key."));
   EXPECT_TRUE(says(parse("M --allowed-origins [1]"), "--allowed-origins"));
-  EXPECT_TRUE(says(parse("M --allowed-origins [\\\"a\\\""), "JSON list"));
+  EXPECT_TRUE(says(parse("M --allowed-origins '[\"a\"'"), "JSON list"));
 }
 
 TEST(options, the_kv_cache_has_four_formats) {
