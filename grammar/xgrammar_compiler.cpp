@@ -5,7 +5,10 @@
 #include <exception>
 #include <mutex>
 #include <optional>
+#include <stdexcept>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "config/structured_limits.hpp"
 #include "core/sampling/constraint.hpp"
@@ -36,6 +39,15 @@ xgrammar::CompiledGrammar compile_schema(xgrammar::GrammarCompiler& compiler, co
                                     limits::kMaxJsonWhitespace);
 }
 
+/// XGrammar lets control characters into JSON strings whose length is bounded, where JSON wants them escaped. So tokens
+/// with any but line breaks are no part of JSON; tabs between its parts are not needed.
+std::vector<std::string> json_bytes(std::vector<std::string> bytes) {
+  const auto forbidden = [](char c) { return static_cast<unsigned char>(c) < ' ' && c != '\n' && c != '\r'; };
+  for (std::string& token : bytes)
+    if (std::any_of(token.begin(), token.end(), forbidden)) token.clear();
+  return bytes;
+}
+
 class xgrammar_compiler final : public grammar_compiler {
  public:
   explicit xgrammar_compiler(grammar_vocabulary vocabulary) : vocabulary_(std::move(vocabulary)) {}
@@ -62,7 +74,7 @@ class xgrammar_compiler final : public grammar_compiler {
   }
 
   xgrammar::CompiledGrammar compile_text(const structured_spec& spec) const {
-    xgrammar::GrammarCompiler compiler(tokens(), 1, false);
+    xgrammar::GrammarCompiler compiler(tokens_for(spec.kind), 1, false);
     switch (spec.kind) {
       case form::json_object:
         return compile_schema(compiler, R"({"type": "object", "additionalProperties": true})");
@@ -87,17 +99,23 @@ class xgrammar_compiler final : public grammar_compiler {
   }
 
   /// Sorting them takes a while, and most servers are never asked for a grammar.
-  const xgrammar::TokenizerInfo& tokens() const {
-    std::call_once(sorted_, [this] {
-      tokens_.emplace(vocabulary_.bytes, xgrammar::VocabType::RAW, static_cast<int>(vocabulary_.bytes.size()),
-                      vocabulary_.end_tokens);
+  const xgrammar::TokenizerInfo& tokens_for(form kind) const {
+    const bool json = kind == form::json_object || kind == form::json_schema;
+    lazy_tokens& wanted = json ? json_tokens_ : all_tokens_;
+    std::call_once(wanted.sorted, [&] {
+      const std::vector<std::string> bytes = json ? json_bytes(vocabulary_.bytes) : vocabulary_.bytes;
+      wanted.tokens.emplace(bytes, xgrammar::VocabType::RAW, static_cast<int>(bytes.size()), vocabulary_.end_tokens);
     });
-    return *tokens_;
+    return *wanted.tokens;
   }
 
+  struct lazy_tokens {
+    std::once_flag sorted;
+    std::optional<xgrammar::TokenizerInfo> tokens;
+  };
   grammar_vocabulary vocabulary_;
-  mutable std::once_flag sorted_;
-  mutable std::optional<xgrammar::TokenizerInfo> tokens_;
+  mutable lazy_tokens all_tokens_;
+  mutable lazy_tokens json_tokens_;
 };
 
 }  // namespace

@@ -37,6 +37,19 @@ TEST(grammar_compiler, a_schema_says_names_order_types_and_ranges) {
     EXPECT_FALSE(lab.fits(form::json_schema, schema, bad)) << bad;
 }
 
+TEST(grammar_compiler, strings_hold_well_formed_characters_and_no_raw_control_character) {
+  const grammar_lab lab;
+  for (const char* schema : {R"({"type": "string"})", R"({"type": "string", "minLength": 1, "maxLength": 3})",
+                             R"({"type": "string", "pattern": "^.{1,3}$"})"}) {
+    for (const char* good : {"\"a\"", "\"é€\"", "\"\xF0\x9F\x98\x80\"", "\"\x7F\""})
+      EXPECT_TRUE(lab.fits(form::json_schema, schema, good)) << schema << good;
+    for (const char* bad : {"\"\x01\"", "\"\t\"", "\"\n\"", "\"\x1F\"", "\"\\\"", "\"\xC3\"", "\"\xA9\"",
+                            "\"\xC0\x80\"", "\"\xF4\x90\x80\x80\"", "\"\xFF\""})
+      EXPECT_FALSE(lab.fits(form::json_schema, schema, bad)) << schema << bad;
+    EXPECT_FALSE(lab.fits(form::json_schema, schema, std::string_view("\"\0\"", 3)));
+  }
+}
+
 TEST(grammar_compiler, a_schema_may_refer_to_itself) {
   const grammar_lab lab;
   const std::string tree = R"({"$ref": "#/$defs/node", "$defs": {"node": {"type": "object", "properties": {

@@ -35,6 +35,7 @@ TEST_P(Grammars, AreFollowedThroughDraftsPreemptionAndLostDrafters) {
     options.k = 4;
     options.num_blocks = static_cast<std::int32_t>(14 + seed % 12);  // few: not all fit at once
     options.max_num_seqs = 5;
+    options.max_model_len = 48;
     options.end_tokens = {kEnd};
     options.expire_tickets = seed % 3 == 0 ? 0.2 : 0.0;
     options.independent_streams = seed % 2 == 1;
@@ -65,7 +66,9 @@ TEST_P(Grammars, AreFollowedThroughDraftsPreemptionAndLostDrafters) {
   EXPECT_GT(preemptions, 0);
   if (GetParam() == draft_method::none) return;
   EXPECT_GT(rejected, 0);
-  EXPECT_GE(accepted, GetParam() == draft_method::draft_model ? 1 : 0);
+  if (GetParam() == draft_method::draft_model) {
+    EXPECT_GT(accepted, 0);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(With, Grammars,
