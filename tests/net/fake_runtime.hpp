@@ -40,6 +40,7 @@ class fake_runtime final : public runtime {
   runtime_status state;
   runtime_options chosen;
   bool chat_template = true;
+  std::string template_source;
 
   /// Changes the above while requests run.
   void change(const std::function<void()>& edit) {
@@ -74,6 +75,7 @@ class fake_runtime final : public runtime {
     return methods;
   }
   bool has_chat_template() const override { return chat_template; }
+  std::string_view chat_template_source() const override { return template_source; }
   const gpu::device_info& device() const override { return device_; }
   void drain(std::chrono::milliseconds) override {}
   void kill_for_test(const std::string&) override {}
