@@ -5,6 +5,7 @@
 #include <openssl/evp.h>
 
 #include "core/assert.hpp"
+#include "net/websocket/handshake.hpp"
 
 namespace tandem::net {
 
@@ -21,13 +22,24 @@ api_keys::digest api_keys::digest_of(std::string_view text) {
   return out;
 }
 
+namespace {
+
+// Browsers can set no header when they open a WebSocket.
+std::optional<std::string> key_in(const http_request& head) {
+  constexpr std::string_view kScheme = "Bearer ";
+  const std::string_view given = head.header("Authorization");
+  if (given.empty() && head.upgrades_to_websocket) return key_of_subprotocols(head.header("Sec-WebSocket-Protocol"));
+  if (!equal_ignoring_case(given.substr(0, kScheme.size()), kScheme)) return std::nullopt;
+  return std::string(given.substr(kScheme.size()));
+}
+
+}  // namespace
+
 std::optional<api_keys::index> api_keys::find(const http_request& head) const {
   if (open()) return std::nullopt;
-  std::string_view given = head.header("Authorization");
-  constexpr std::string_view kScheme = "Bearer ";
-  if (!equal_ignoring_case(given.substr(0, kScheme.size()), kScheme)) return std::nullopt;
-  given.remove_prefix(kScheme.size());
-  const digest wanted = digest_of(given);
+  const auto given = key_in(head);
+  if (!given) return std::nullopt;
+  const digest wanted = digest_of(*given);
   std::optional<index> found;
   for (index i = 0; i < digests_.size(); ++i)
     if (CRYPTO_memcmp(digests_[i].data(), wanted.data(), wanted.size()) == 0) found = i;
