@@ -66,6 +66,33 @@ TEST_F(engine, n_choices_are_n_outputs) {
   for (const Choice& choice : outputs[0].choices) EXPECT_EQ(choice.text, "bc");
 }
 
+TEST_F(engine, beams_best_of_and_bad_words_are_there) {
+  SamplingParams beams = greedy(3);
+  beams.use_beam_search = true;
+  beams.n = 2;
+  beams.logprobs = 0;
+  const Output searched = engine_->generate({"abc"}, beams)[0];
+  ASSERT_EQ(searched.choices.size(), 2u);
+  EXPECT_EQ(searched.choices[0].text, "def");
+  EXPECT_NE(searched.choices[1].text, "def");
+  const auto sum = [](const Choice& choice) {
+    double total = 0;
+    for (const Logprob& token : choice.logprobs) total += static_cast<double>(token.logprob);
+    return total;
+  };
+  EXPECT_GE(sum(searched.choices[0]), sum(searched.choices[1]));
+
+  SamplingParams best = greedy(3);
+  best.best_of = 4;
+  EXPECT_EQ(engine_->generate({"abc"}, best)[0].choices.size(), 1u);
+
+  SamplingParams without = greedy(1);
+  without.bad_words = {"d"};
+  EXPECT_NE(engine_->generate({"abc"}, without)[0].choices[0].text, "d");
+  without.bad_words = {""};
+  EXPECT_THROW(engine_->generate({"abc"}, without), Error);
+}
+
 TEST_F(engine, a_stream_is_a_range_of_pieces_that_join_to_the_answer) {
   std::string text;
   std::string reason;

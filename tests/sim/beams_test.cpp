@@ -153,7 +153,7 @@ TEST(Beams, SurvivePressureCancelsFailuresAndKillsBesideSampledRequests) {
     expect_idle(engine, options);
     ASSERT_FALSE(::testing::Test::HasFailure()) << "seed " << seed;
   }
-  EXPECT_GT(preemptions, 100);
+  EXPECT_GT(preemptions, 25);
   EXPECT_GT(whole, 1'500);
 }
 

@@ -14,6 +14,7 @@ using namespace std::string_literals;
 
 const std::string kSeeds[] = {
     R"({"prompt":"hi","max_tokens":4,"stop":["a","b"],"logit_bias":{"1":2.5},"stream":true})",
+    R"({"prompt":"hi","n":2,"best_of":3,"bad_words":["a"," b"],"use_beam_search":true,"length_penalty":0.5})",
     R"({"prompt":[[1,2],[3]],"n":2,"speculative":{"method":"ngram","num_speculative_tokens":4},"seed":-1})",
     R"({"messages":[{"role":"user","content":[{"type":"text","text":"\ud83d\ude00"}]},{"role":"assistant",)"
     R"("tool_calls":[{"function":{"arguments":"{\"a\":[1]}"}}]}],"tools":[{"type":"function","function":{"name":"f","strict":false}}],"logprobs":true,"top_logprobs":2})",
