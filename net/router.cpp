@@ -11,6 +11,7 @@
 #include "core/assert.hpp"
 #include "net/endpoints.hpp"
 #include "net/openai_answers.hpp"
+#include "net/subprotocol.hpp"
 
 namespace tandem::net {
 namespace {
@@ -28,9 +29,13 @@ struct route {
 constexpr std::array kRoutes{
     route{"/live", false, "GET", true, answer_live},
     route{"/health", false, "GET", true, answer_health},
-    route{"/", false, "GET", false, answer_front_page},
+    route{"/", false, "GET", true, answer_page},
+    route{"/page/", true, "GET", true, answer_page},
+    route{"/docs", false, "GET", true, answer_page},
+    route{"/openapi.json", false, "GET", true, answer_page},
     route{"/version", false, "GET", false, answer_version},
     route{"/metrics", false, "GET", false, answer_metrics},
+    route{"/v1/batch", false, "GET", false, answer_batch},
     route{"/v1/models", false, "GET", false, answer_models},
     route{"/v1/models/", true, "GET", false, answer_one_model},
     route{"/ws", false, "GET", false, answer_upgrade_required},
@@ -54,12 +59,19 @@ bool method_fits(const route& found, std::string_view method) {
   return method == found.method || (method == "HEAD" && found.method == "GET");
 }
 
+// The text behind "Bearer ", or behind the subprotocol in which a browser's page brings a key to a WebSocket.
+std::string given_key(const http_request& head) {
+  const std::string_view given = head.header("Authorization");
+  constexpr std::string_view kScheme = "Bearer ";
+  if (given.size() >= kScheme.size() && equal_ignoring_case(given.substr(0, kScheme.size()), kScheme))
+    return std::string(given.substr(kScheme.size()));
+  return head.upgrades_to_websocket ? key_of_subprotocol(head.header("Sec-WebSocket-Protocol")) : std::string();
+}
+
 bool has_key(const server_options& options, const http_request& head) {
   if (options.api_keys.empty()) return true;
-  std::string_view given = head.header("Authorization");
-  constexpr std::string_view kScheme = "Bearer ";
-  if (given.size() < kScheme.size() || !equal_ignoring_case(given.substr(0, kScheme.size()), kScheme)) return false;
-  given.remove_prefix(kScheme.size());
+  const std::string given = given_key(head);
+  if (given.empty()) return false;
   bool known = false;  // every key is looked at, so that time tells nothing about which one fits
   for (const std::string& key : options.api_keys) {
     const bool equal = key.size() == given.size() && CRYPTO_memcmp(key.data(), given.data(), key.size()) == 0;
@@ -105,10 +117,9 @@ std::optional<http_response> refusal(const io_lane& lane, const http_request& he
   const bool open = found != nullptr && found->open;
   if (auto refused = caller_refusal(lane.edge.options, head, open)) return refused;
   if (found == nullptr) {
-    return error_response(404,
-                          fmt::format("There is no '{}' here; see docs/api.md for the paths.",
-                                      std::string_view(head.path).substr(0, 256)),
-                          "not_found");
+    return error_response(
+        404, fmt::format("There is no '{}' here; see /docs for the paths.", std::string_view(head.path).substr(0, 256)),
+        "not_found");
   }
   if (!method_fits(*found, head.method)) {
     const std::string_view allowed = found->method == "GET" ? "GET, HEAD" : found->method;

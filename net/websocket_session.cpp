@@ -15,6 +15,7 @@
 #include "core/assert.hpp"
 #include "net/endpoints.hpp"
 #include "net/generation.hpp"
+#include "net/subprotocol.hpp"
 
 namespace tandem::net {
 namespace {
@@ -151,6 +152,12 @@ void websocket_session::start(const http_request& upgrade) {
   upgrade_.method(beast::http::verb::get);
   upgrade_.target(upgrade.path);
   for (const auto& [name, value] : upgrade.headers) upgrade_.insert(name, value);
+  if (offers_subprotocol(upgrade.header("Sec-WebSocket-Protocol"))) {
+    socket_.set_option(websocket::stream_base::decorator([](websocket::response_type& answer) {
+      answer.set(beast::http::field::sec_websocket_protocol,
+                 beast::string_view(kSubprotocol.data(), kSubprotocol.size()));
+    }));
+  }
   socket_.async_accept(upgrade_, [self = shared_from_this()](const io_error& reason) {
     if (reason) return;  // the peer got a 400 or 426 from Beast, or is gone
     self->open_ = true;
