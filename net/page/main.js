@@ -86,7 +86,9 @@ input.addEventListener("keydown", (event) => {
   event.preventDefault();
   send();
 });
-document.addEventListener("keydown", (event) => event.key === "Escape" && cancel?.());
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape" && !byId("curl-dialog").open) cancel?.();
+});
 byId("stop").addEventListener("click", () => cancel?.());
 byId("clear").addEventListener("click", startAgain);
 byId("curl").addEventListener("click", () => {

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import tempfile
 import unittest
+from unittest import mock
 
 SOURCE = os.environ["TANDEM_SOURCE"]
 RUN = os.path.join(SOURCE, "run")
@@ -145,6 +146,17 @@ class RunScript(unittest.TestCase):
                 self.assertEqual(finished.returncode, 0, finished.stderr)
                 self.assertEqual("going on without the Python packages" in finished.stdout, said)
             self.assertEqual(tree.log().count("--require-hashes"), 2 if said else 1)
+            self.assertIn("ctest", tree.log())
+
+    def test_a_browser_is_installed_only_where_it_is_asked_for_and_its_absence_ends_nothing(self):
+        no_browser = {"dpkg-query": 'case "$*" in *chromium*) ;; *) echo installed ;; esac', "ctest": "exit 0"}
+        for wanted, user, installed in (("", "0", False), ("install", "0", True), ("install", "1000", False)):
+            tree = made_tree(self, {**no_browser, "id": f"echo {user}"})
+            with mock.patch.dict(os.environ, TANDEM_TEST_BROWSER=wanted):
+                finished = tree.run("test")
+            self.assertEqual(finished.returncode, 0, finished.stderr)
+            self.assertEqual(" chromium chromium-driver" in tree.log(), installed)
+            self.assertEqual("going on without a browser" in finished.stdout, bool(wanted) and not installed)
             self.assertIn("ctest", tree.log())
 
     def test_ci_is_exactly_run_test(self):
