@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "config/limits.hpp"
+#include "config/edge_limits.hpp"
 
 namespace tandem {
 

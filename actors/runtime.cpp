@@ -106,6 +106,9 @@ class actor_runtime final : public runtime {
   std::array<bool, kDraftMethods> draft_methods() const override { return draft_methods_of(*parts_); }
   const text::tokenizer& tokenizer() const override { return *parts_->tokenizer; }
   bool has_chat_template() const override { return chat_template_ != nullptr; }
+  std::string_view chat_template_source() const override {
+    return chat_template_ ? chat_template_->source() : std::string_view{};
+  }
   const gpu::device_info& device() const override { return parts_->device->info(); }
 
   void drain(milliseconds bound) override {

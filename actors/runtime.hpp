@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "actors/batch_view.hpp"
@@ -87,6 +88,7 @@ class runtime {
   virtual std::array<bool, kDraftMethods> draft_methods() const = 0;
   virtual const text::tokenizer& tokenizer() const = 0;
   virtual bool has_chat_template() const = 0;
+  virtual std::string_view chat_template_source() const = 0;  ///< Jinja; empty: none
   virtual const gpu::device_info& device() const = 0;
 
   /// Refuses new work from now on; returns when all work ended or `bound` passed (the rest is then cancelled).

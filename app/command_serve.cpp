@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 
 #include "app/command.hpp"
 #include "app/interrupts.hpp"
@@ -32,11 +33,35 @@ class stop_request {
   bool asked_ = false;
 };
 
+std::optional<net::tool_call_format> tool_calls_of(config::tool_call_parser chosen) {
+  switch (chosen) {
+    case config::tool_call_parser::automatic:
+      return std::nullopt;
+    case config::tool_call_parser::none:
+      return net::tool_call_format::none;
+    case config::tool_call_parser::hermes:
+      return net::tool_call_format::hermes;
+    case config::tool_call_parser::llama3_json:
+      return net::tool_call_format::llama3_json;
+  }
+  return std::nullopt;
+}
+
+net::cross_origin_rules rules_of(const config::cross_origin_options& given) {
+  const auto or_any = [](const std::vector<std::string>& entries) {
+    return entries.empty() ? std::vector<std::string>{"*"} : entries;
+  };
+  return {given.origins, or_any(given.methods), or_any(given.headers), given.credentials};
+}
+
 net::server_options edge_options(const config::options& options) {
   net::server_options edge;
   edge.host = options.server.host;
   edge.port = static_cast<std::uint16_t>(options.server.port);
   edge.api_keys = options.server.api_keys;
+  edge.max_requests_per_key = static_cast<std::size_t>(options.server.max_requests_per_key);
+  edge.cross_origin = rules_of(options.server.cross_origin);
+  edge.tool_calls = tool_calls_of(options.server.tool_calls);
   edge.served_names = options.server.served_model_names;
   if (edge.served_names.empty()) edge.served_names.push_back(engine::served_name(options.engine.model));
   return edge;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "config/edit_distance.hpp"
+#include "config/flag_kinds.hpp"
 #include "config/speculative_config.hpp"
 #include "config/yaml_file.hpp"
 #include "core/speculation/method_names.hpp"
@@ -13,41 +14,6 @@
 
 namespace tandem::config {
 namespace {
-
-constexpr const char* kModelGroup = "Model";
-constexpr const char* kSchedulingGroup = "Memory and scheduling";
-constexpr const char* kSpeculationGroup = "Speculation";
-constexpr const char* kServerGroup = "Server";
-constexpr const char* kHidden = "";  // accepted or refused, but not shown in --help
-
-/// A flag whose value is one of a few words.
-template <class T>
-CLI::Option* add_choice(CLI::App& command, const std::string& flag, T& target, std::map<std::string, T> words,
-                        const std::string& help) {
-  std::string names;
-  for (const auto& [word, value] : words) names += (names.empty() ? "" : "|") + word;
-  const auto read = [flag, &target, words = std::move(words), names](const std::string& given) {
-    const auto found = words.find(given);
-    if (found == words.end())
-      throw CLI::ValidationError(flag, "the value \"" + given + "\" is not one of " + names + ".");
-    target = found->second;
-  };
-  return command.add_option_function<std::string>(flag, read, help)->type_name(names);
-}
-
-/// A flag of a later version: refused with a reason, so that nobody believes it had an effect.
-void refuse_flag(CLI::App& command, const std::string& flag, const std::string& reason) {
-  const auto refuse = [flag, reason](const std::string&) { throw CLI::ValidationError(flag, reason); };
-  command.add_option_function<std::string>(flag, refuse)->group(kHidden);
-}
-
-template <class T>
-CLI::Option* add_number(CLI::App& command, const std::string& flags, T& target, T least, T most,
-                        const std::string& help) {
-  return command.add_option(flags, target, help)
-      ->check(CLI::Range(least, most).description(""))
-      ->type_name(std::to_string(least) + ".." + std::to_string(most));
-}
 
 void add_model_flags(CLI::App& command, engine_options& engine) {
   command
@@ -214,27 +180,6 @@ void add_engine_flags(CLI::App& command, options& target) {
   add_memory_flags(command, target.engine);
   add_speculation_flags(command, target.engine.speculation);
   refuse_later_flags(command);
-}
-
-void add_server_flags(CLI::App& command, options& target) {
-  server_options& server = target.server;
-  command.add_option("--host", server.host, "Address to listen on; default 127.0.0.1")->group(kServerGroup);
-  add_number(command, "--port", server.port, 0, 65535, "Port to listen on, 0 for a free one; default 8000")
-      ->group(kServerGroup);
-  command.add_option("--api-key", server.api_keys, "Key that clients must send; repeatable; default none")
-      ->envname("TANDEM_API_KEY")
-      ->allow_extra_args(false)
-      ->group(kServerGroup);
-  command
-      .add_option("--served-model-name", server.served_model_names,
-                  "Name clients use; repeatable; default: the model's name")
-      ->allow_extra_args(false)
-      ->group(kServerGroup);
-  add_number(command, "--shutdown-timeout", server.shutdown_timeout_s, 0, 3600,
-             "Seconds that running requests get at shutdown; default 30")
-      ->group(kServerGroup);
-  for (const char* flag : {"--ssl-keyfile", "--ssl-certfile"})
-    refuse_flag(command, flag, "TLS is not offered yet; put a TLS proxy in front.");
 }
 
 void add_common_flags(CLI::App& command, options& target) {

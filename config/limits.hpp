@@ -124,7 +124,6 @@ inline constexpr std::size_t kMaxActorThroughput = 32;     // messages an actor 
 inline constexpr std::chrono::seconds kCancelGrace{5};     // cancelled work ends within this, or is given up
 inline constexpr std::chrono::seconds kActorShutdown{10};  // all actors of a runtime end within this
 inline constexpr std::chrono::milliseconds kDrainPoll{2};  // drain() looks this often
-inline constexpr std::size_t kMaxShownSequences = 256;     // of a step, by GET /v1/batch
 
 // --- net --------------------------------------------------------------------------------------------------------
 inline constexpr std::size_t kMaxBodyBytes = 64u << 20;

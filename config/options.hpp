@@ -62,11 +62,35 @@ struct engine_options {
   speculation_options speculation;
 };
 
+/// How the model's calls of tools are read.
+enum class tool_call_parser : std::uint8_t { automatic, none, hermes, llama3_json };
+
+/// Files are PEM; empty = none. Without a certificate the server speaks in the clear.
+struct tls_options {
+  std::string certificate_file;  ///< the server's own first, then those that signed it
+  std::string key_file;          ///< empty: in certificate_file
+  std::string client_ca_file;    ///< who signs clients' certificates
+  std::optional<std::int32_t>
+      client_certificates;  ///< 0 ignored, 1 optional, 2 required; absent: 2 with client_ca_file
+};
+
+/// What pages of other origins may do. "*" = any.
+struct cross_origin_options {
+  std::vector<std::string> origins;  ///< empty: nothing
+  std::vector<std::string> methods;  ///< empty: any
+  std::vector<std::string> headers;  ///< empty: any
+  bool credentials = false;
+};
+
 /// What only `tandem serve` needs.
 struct server_options {
   std::string host = "127.0.0.1";
   std::int32_t port = 8000;  ///< 0: a free one
   std::vector<std::string> api_keys;
+  std::int32_t max_requests_per_key = 0;  ///< at once; 0: no bound
+  tls_options tls;
+  cross_origin_options cross_origin;
+  tool_call_parser tool_calls = tool_call_parser::automatic;
   std::vector<std::string> served_model_names;  ///< empty: from the model's name
   std::int32_t shutdown_timeout_s = 30;
 };

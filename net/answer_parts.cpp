@@ -66,17 +66,16 @@ void write_top_map(json_writer& out, const token_logprobs& token, const token_te
 }  // namespace
 
 void write_finish(json_writer& out, const std::optional<finish>& end) {
-  out.key("finish_reason");
-  if (end) {
-    out.string(name_of(end->reason));
-  } else {
-    out.null();
-  }
-  out.key("stop_reason");
-  if (end && end->stop_string) {
-    out.string(*end->stop_string);
-  } else if (end && end->stop_token) {
-    out.integer(*end->stop_token);
+  if (end) return write_finish(out, *end, name_of(end->reason));
+  out.key("finish_reason").null().key("stop_reason").null();
+}
+
+void write_finish(json_writer& out, const finish& end, std::string_view reason) {
+  out.key("finish_reason").string(reason).key("stop_reason");
+  if (end.stop_string) {
+    out.string(*end.stop_string);
+  } else if (end.stop_token) {
+    out.integer(*end.stop_token);
   } else {
     out.null();
   }

@@ -22,6 +22,8 @@ struct token_texts {
 
 /// `finish_reason` and `stop_reason`; null while the choice goes on.
 void write_finish(json_writer& out, const std::optional<finish>& end);
+/// The same of an end that the answer calls otherwise.
+void write_finish(json_writer& out, const finish& end, std::string_view reason);
 void write_tokens(json_writer& out, std::span<const token_id> tokens);
 
 /// Counts over every choice of a call. A prompt counts once, however many choices it has.

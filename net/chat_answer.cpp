@@ -1,6 +1,10 @@
 // Answers of POST /v1/chat/completions.
 
+#include <fmt/format.h>
+
 #include "core/assert.hpp"
+#include "core/finish_names.hpp"
+#include "net/chat_tool_calls.hpp"
 #include "net/openai_answers.hpp"
 
 namespace tandem::net {
@@ -8,7 +12,10 @@ namespace {
 
 class chat_answer final : public api_answer {
  public:
-  using api_answer::api_answer;
+  chat_answer(const answer_format& format, answer_context context) : api_answer(format, std::move(context)) {
+    if (!format_.stream || !format_.tools.wanted()) return;
+    for (std::size_t i = 0; i < choices_.size(); ++i) streams_.emplace_back(format_.tools, id_stem(i));
+  }
   std::string_view content_type() const override { return format_.stream ? "text/event-stream" : "application/json"; }
   std::string_view ping() const override { return kSsePing; }
 
@@ -73,23 +80,53 @@ class chat_answer final : public api_answer {
 
  private:
   void show(std::size_t index, const generation_event& event, choice& at, std::string& out) override {
+    std::vector<std::string> deltas = deltas_of(index, event);
     const bool tokens_wanted = format_.logprobs || format_.return_token_ids;
-    if (event.text.empty() && !event.end && !(tokens_wanted && !event.tokens.empty())) return;
+    if (deltas.empty() && !event.end && !(tokens_wanted && !event.tokens.empty())) return;
     at.started = true;
+    const bool ends_alone = event.end && !streams_.empty() && streams_[index].called();
+    if (deltas.empty() || ends_alone) deltas.emplace_back("{}");
+    for (std::size_t i = 0; i < deltas.size(); ++i)
+      out += chunk_of(index, deltas[i], event, i == 0, i + 1 == deltas.size());
+  }
+
+  std::vector<std::string> deltas_of(std::size_t index, const generation_event& event) {
+    if (!streams_.empty()) return streams_[index].feed(event.text, event.end.has_value());
+    if (event.text.empty()) return {};
+    json_writer content;
+    content.begin_object().key("content").string(event.text).end_object();
+    return {content.take()};
+  }
+
+  // An event's tokens go with its first chunk, its end with the last one.
+  std::string chunk_of(std::size_t index, std::string_view delta, const generation_event& event, bool first,
+                       bool last) {
+    static const generation_event nothing;
+    const generation_event& tokens = first ? event : nothing;
     json_writer chunk;
     open_chunk(chunk, index);
-    chunk.key("delta").begin_object();
-    if (!event.text.empty()) chunk.key("content").string(event.text);
-    chunk.end_object().key("logprobs");
-    write_logprobs(chunk, event.logprobs);
-    write_finish(chunk, event.end);
+    chunk.key("delta").raw(delta).key("logprobs");
+    write_logprobs(chunk, tokens.logprobs);
+    if (last && event.end) {
+      write_finish(chunk, *event.end, reason_of(*event.end, !streams_.empty() && streams_[index].called()));
+    } else {
+      write_finish(chunk, std::nullopt);
+    }
     if (format_.return_token_ids) {
       chunk.key("token_ids");
-      write_tokens(chunk, event.tokens);
+      write_tokens(chunk, tokens.tokens);
     }
     chunk.end_object().end_array();
-    out += close_chunk(chunk, complete());
+    return close_chunk(chunk, last && complete());
   }
+
+  // As OpenAI: whoever named the function knows that it was called, and hears "stop".
+  std::string_view reason_of(const tandem::finish& end, bool called) const {
+    const bool says_calls = called && end.reason == finish_reason::stop && !format_.tools.by_name;
+    return says_calls ? "tool_calls" : name_of(end.reason);
+  }
+
+  std::string id_stem(std::size_t index) const { return fmt::format("{}{}_", context_.call_id_stem, index); }
 
   void open_chunk(json_writer& out, std::size_t index) {
     out.begin_object();
@@ -121,16 +158,21 @@ class chat_answer final : public api_answer {
     const choice& at = choices_[index];
     TANDEM_ASSERT(at.end);
     out.begin_object().key("index").integer(static_cast<std::int64_t>(index));
-    out.key("message").begin_object().key("role").string("assistant").key("content").string(at.text).end_object();
+    tool_message message{at.text, {}};
+    if (format_.tools.wanted()) message = parse_tool_message(at.text, format_.tools);
+    out.key("message");
+    write_tool_message(out, message, id_stem(index));
     out.key("logprobs");
     write_logprobs(out, at.logprobs);
-    write_finish(out, at.end);
+    write_finish(out, *at.end, reason_of(*at.end, !message.calls.empty()));
     if (format_.return_token_ids) {
       out.key("token_ids");
       write_tokens(out, at.tokens);
     }
     out.end_object();
   }
+
+  std::vector<chat_call_stream> streams_;  // by choice; empty: text stays as it is
 };
 
 }  // namespace

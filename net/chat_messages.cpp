@@ -119,28 +119,11 @@ std::string read_messages(field_reader& fields) {
   return out.take();
 }
 
-std::string read_tools(field_reader& fields) {
-  if (const auto choice = fields.any("tool_choice")) {
-    const auto name = as_string(*choice);
-    if (name != "none" && name != "auto") {
-      fields.refuse("tool_choice", "'tool_choice' other than \"none\" and \"auto\" is not supported yet.",
-                    error_code::unsupported);
-    }
-  }
-  const auto tools = fields.array("tools");
-  if (!tools || tools->empty()) return {};
-  for (const json_value& tool : *tools) {
-    if (!tool.is_object()) fields.refuse("tools", "Every entry of 'tools' must be an object.");
-  }
-  return json_text(*fields.any("tools"));
-}
-
 }  // namespace
 
 chat_prompt read_chat(field_reader& fields) {
   chat_prompt chat;
   chat.messages_json = read_messages(fields);
-  chat.tools_json = read_tools(fields);
   if (fields.object("chat_template_kwargs")) chat.kwargs_json = json_text(*fields.any("chat_template_kwargs"));
   chat.continue_final_message = fields.boolean("continue_final_message").value_or(false);
   const auto generation_prompt = fields.boolean("add_generation_prompt");

@@ -8,7 +8,7 @@
 
 namespace tandem::net {
 
-/// messages, tools, tool_choice, chat_template_kwargs and the flags of the prompt; mistakes stay in `fields`.
+/// messages, chat_template_kwargs and the flags of the prompt; mistakes stay in `fields`. Not the tools.
 /// Text parts are joined in order, parts of other kinds refused, JSON texts in tool calls' arguments opened.
 chat_prompt read_chat(field_reader& fields);
 

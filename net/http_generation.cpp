@@ -109,7 +109,8 @@ answered answer_generation(io_lane& lane, http_request& request, std::weak_ptr<r
   auto parsed = kind.parse(request.body, request.header("X-Request-Timeout-Ms"), lane.facts);
   if (!parsed) return refuse(lane, channel, parsed.error());
   request.body = {};  // may be large, and the answer may take long
-  auto answer = make_answer(*parsed, answer_context{*id, unix_seconds(), texts_of(lane.engine)});
+  auto answer =
+      make_answer(*parsed, answer_context{*id, unix_seconds(), texts_of(lane.engine), fresh_id("call_") + "_"});
   const std::string_view content_type = answer->content_type();
   const std::string_view ping = answer->ping();
   auto work = std::make_shared<generation>(lane, std::move(*parsed), std::move(answer), *id);

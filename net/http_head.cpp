@@ -11,6 +11,8 @@ std::string_view reason_phrase(unsigned status) {
   switch (status) {
     case 200:
       return "OK";
+    case 204:
+      return "No Content";
     case 304:
       return "Not Modified";
     case 400:
@@ -61,9 +63,12 @@ std::string http_date() {
 }  // namespace
 
 std::string response_head(const http_response& response, body_framing framing, bool close) {
-  std::string head = fmt::format("HTTP/1.1 {} {}\r\nDate: {}\r\nContent-Type: {}\r\n", response.status,
-                                 reason_phrase(response.status), http_date(), response.content_type);
-  if (framing.how == body_framing::kind::length) head += fmt::format("Content-Length: {}\r\n", framing.length);
+  std::string head =
+      fmt::format("HTTP/1.1 {} {}\r\nDate: {}\r\n", response.status, reason_phrase(response.status), http_date());
+  const bool has_body = response.status != 204;
+  if (has_body) head += fmt::format("Content-Type: {}\r\n", response.content_type);
+  if (has_body && framing.how == body_framing::kind::length)
+    head += fmt::format("Content-Length: {}\r\n", framing.length);
   if (framing.how == body_framing::kind::chunked) head += "Transfer-Encoding: chunked\r\n";
   for (const auto& [name, value] : response.headers) head += fmt::format("{}: {}\r\n", name, value);
   head += close ? "Connection: close\r\n\r\n" : "Connection: keep-alive\r\n\r\n";

@@ -130,8 +130,10 @@ void http_session::dispatch() {
   head_only_ = request.method == "HEAD";
   keep_alive_ = request.keep_alive;
   chunked_ = request.http_1_1;
+  page_fields_ = cross_origin_fields(lane_.edge.options.cross_origin, request.header("Origin"));
   enter(phase::answering);
   if (auto refused = refusal(lane_, request)) return send(std::move(*refused));
+  if (auto refused = take_lease(request)) return send(std::move(*refused));
   if (request.upgrades_to_websocket && request.path == "/ws") return upgrade(std::move(request));
   auto call = answer_request(lane_, std::move(request), weak_from_this());
   if (phase_ == phase::answering) {
@@ -139,6 +141,15 @@ void http_session::dispatch() {
   } else if (call) {
     call->abandon();
   }
+}
+
+std::optional<http_response> http_session::take_lease(const http_request& request) {
+  if (!is_work(request)) return std::nullopt;
+  api_keys& keys = lane_.edge.keys;
+  auto lease = keys.lease(keys.find(request));
+  if (!lease) return error_response(keys.too_many());
+  lease_ = std::move(*lease);
+  return std::nullopt;
 }
 
 void http_session::upgrade(http_request request) {
@@ -157,6 +168,7 @@ void http_session::upgrade(http_request request) {
 void http_session::send(http_response response) {
   if (phase_ != phase::answering || streaming_) return;
   const bool close = !keep_alive_ || lane_.stopping;
+  response.headers.insert(response.headers.end(), page_fields_.begin(), page_fields_.end());
   std::string bytes = response_head(response, {body_framing::kind::length, response.body.size()}, close);
   if (!head_only_ && response.status != 304) bytes += response.body;  // a 304 only tells the length
   writer_.send(bytes, shared_from_this());
@@ -167,6 +179,7 @@ void http_session::begin_stream(http_response head, std::string_view ping) {
   if (phase_ != phase::answering) return;
   streaming_ = true;
   ping_ = ping;
+  head.headers.insert(head.headers.end(), page_fields_.begin(), page_fields_.end());
   if (!chunked_) keep_alive_ = false;  // HTTP/1.0 knows the end by the connection's end only
   const auto framing = chunked_ ? body_framing::kind::chunked : body_framing::kind::until_close;
   writer_.send(response_head(head, {framing, 0}, !keep_alive_), shared_from_this());
@@ -189,6 +202,7 @@ void http_session::end_stream(bool broken) {
 // Called from inside the call that answered: that one is destroyed behind this turn.
 void http_session::end_exchange(bool close) {
   streaming_ = false;
+  lease_ = {};
   ping_timer_.cancel();
   closing_ = closing_ || close;
   enter(phase::idle);
@@ -297,6 +311,7 @@ void http_session::cut() {
   const auto self = shared_from_this();
   phase_ = phase::closed;
   streaming_ = false;
+  lease_ = {};
   phase_timer_.cancel();
   ping_timer_.cancel();
   writer_.stop();

@@ -45,6 +45,7 @@ class http_session final : public connection,
   void release_body();
   bool refuse_head();
   void dispatch();
+  std::optional<http_response> take_lease(const http_request& request);
   void upgrade(http_request request);
   void refuse_and_close(http_response response);
   void end_exchange(bool close);
@@ -78,6 +79,8 @@ class http_session final : public connection,
   bool streaming_ = false;
   bool wrote_since_ping_ = false;
   std::string ping_;
+  key_lease lease_;
+  std::vector<std::pair<std::string, std::string>> page_fields_;  // for a page of another origin
 };
 
 }  // namespace tandem::net

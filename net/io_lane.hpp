@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "actors/runtime.hpp"
+#include "net/api_keys.hpp"
 #include "net/bridge.hpp"
 #include "net/call_registry.hpp"
 #include "net/openai_requests.hpp"
@@ -28,7 +29,11 @@ class connection {
 
 /// What all lanes share.
 struct edge_state {
+  explicit edge_state(server_options chosen)
+      : options(std::move(chosen)), keys(options.api_keys, options.max_requests_per_key) {}
+
   server_options options;
+  api_keys keys;
   call_registry calls;
   std::atomic<std::size_t> connections{0};
   std::atomic<std::size_t> body_bytes{0};  ///< of requests that are being received

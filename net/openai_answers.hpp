@@ -21,6 +21,7 @@ struct answer_context {
   std::string id;            ///< e.g. "cmpl-…"
   std::int64_t created = 0;  ///< Unix seconds
   token_texts texts;
+  std::string call_id_stem;  ///< begins the ids of tool calls; unique per answer
 };
 
 /// `{"error": {message, type, param, code}}`.

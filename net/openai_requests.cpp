@@ -9,6 +9,7 @@
 #include "net/field_reader.hpp"
 #include "net/json_text.hpp"
 #include "net/sampling_fields.hpp"
+#include "net/tool_calls/tool_fields.hpp"
 
 namespace tandem::net {
 namespace {
@@ -159,14 +160,23 @@ void read_chat_logprobs(field_reader& fields, api_request& out, generation_reque
   out.prompt_logprobs = request.logprobs.prompt_top >= 0;
 }
 
-prompt_list chat_list(field_reader& fields, const request_facts& facts) {
+struct chat_call {
   prompt_list prompts;
+  tool_calling tools;
+};
+
+chat_call read_chat_call(field_reader& fields, const request_facts& facts) {
+  chat_call call;
   if (!facts.has_chat_template) {
     fields.refuse("messages", "This model has no chat template; start the server with --chat-template or use prompts.");
   }
-  prompts.sources.emplace_back(read_chat(fields));
-  prompts.texts.emplace_back();
-  return prompts;
+  chat_prompt chat = read_chat(fields);
+  tool_request tools = read_tool_fields(fields, facts);
+  chat.tools_json = std::move(tools.json);
+  call.tools = std::move(tools.calling);
+  call.prompts.sources.emplace_back(std::move(chat));
+  call.prompts.texts.emplace_back();
+  return call;
 }
 
 }  // namespace
@@ -213,12 +223,15 @@ result<api_request> parse_chat(std::string_view body, std::string_view timeout_h
   generation_request common;
   out.shape = api_shape::chat;
   out.model = read_model(fields, facts);
-  prompt_list prompts = chat_list(fields, facts);
+  chat_call call = read_chat_call(fields, facts);
   read_generation_fields(fields, timeout_header, facts, common);
   read_answer_fields(fields, out);
   if (fields.boolean("echo").value_or(false)) fields.refuse_unsupported("echo");
   read_chat_logprobs(fields, out, common);
-  return spread(fields, std::move(out), common, std::move(prompts));
+  out.tools = std::move(call.tools);
+  const bool tags_wanted = out.tools.wanted() && facts.special_tool_tags;
+  if (tags_wanted && !fields.any("skip_special_tokens")) common.stopping.skip_special_tokens = false;
+  return spread(fields, std::move(out), common, std::move(call.prompts));
 }
 
 namespace {
@@ -232,7 +245,7 @@ result<api_request> frame_request(field_reader& fields, const request_facts& fac
   out.model = read_model(fields, facts);
   const bool chat = fields.any("messages").has_value();
   if (chat && fields.any("prompt")) fields.refuse("prompt", "Send 'prompt' or 'messages', not both.");
-  prompt_list prompts = chat ? chat_list(fields, facts) : read_prompts(fields, facts);
+  prompt_list prompts = chat ? read_chat_call(fields, facts).prompts : read_prompts(fields, facts);
   if (prompts.sources.size() > 1) fields.refuse("prompt", "A frame takes one prompt; send a frame for each.");
   read_generation_fields(fields, {}, facts, common);
   out.include_timings = fields.boolean("include_timings").value_or(false);
@@ -276,7 +289,7 @@ result<tokenize_request> parse_tokenize(std::string_view body, const request_fac
   read_model(fields, facts);
   tokenize_request out;
   if (fields.any("messages")) {
-    out.prompt = std::move(chat_list(fields, facts).sources.front());
+    out.prompt = std::move(read_chat_call(fields, facts).prompts.sources.front());
   } else if (const auto text = fields.string("prompt", limits::kMaxEncodeBytes)) {
     out.prompt = plain_prompt(*text, fields.boolean("add_special_tokens").value_or(true));
   } else {

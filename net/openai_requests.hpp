@@ -11,6 +11,7 @@
 #include "core/request.hpp"
 #include "core/result.hpp"
 #include "core/speculation/policy.hpp"
+#include "net/tool_calls/tool_call_parser.hpp"
 
 namespace tandem::net {
 
@@ -22,6 +23,8 @@ struct request_facts {
   std::int32_t max_draft_tokens = 0;
   std::array<bool, kDraftMethods> drafters{true, true, true, true, true, true, true};  ///< by draft_method
   bool has_chat_template = false;
+  tool_call_format tool_calls = tool_call_format::none;
+  bool special_tool_tags = false;  ///< the tags around calls are special tokens, which have no text unless asked for
 };
 
 enum class api_shape : std::uint8_t { generate, completion, chat, frame };
@@ -42,6 +45,7 @@ struct answer_format {
   bool echo = false;
   bool logprobs = false;         ///< in the answer
   bool prompt_logprobs = false;  ///< vLLM's field in the answer
+  tool_calling tools;            ///< of a chat
 };
 
 struct api_request : answer_format {

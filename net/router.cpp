@@ -1,7 +1,6 @@
 #include "net/router.hpp"
 
 #include <fmt/format.h>
-#include <openssl/crypto.h>
 
 #include <algorithm>
 #include <array>
@@ -11,7 +10,6 @@
 #include "core/assert.hpp"
 #include "net/endpoints.hpp"
 #include "net/openai_answers.hpp"
-#include "net/subprotocol.hpp"
 
 namespace tandem::net {
 namespace {
@@ -59,34 +57,10 @@ bool method_fits(const route& found, std::string_view method) {
   return method == found.method || (method == "HEAD" && found.method == "GET");
 }
 
-// The text behind "Bearer ", or behind the subprotocol in which a browser's page brings a key to a WebSocket.
-std::string given_key(const http_request& head) {
-  const std::string_view given = head.header("Authorization");
-  constexpr std::string_view kScheme = "Bearer ";
-  if (given.size() >= kScheme.size() && equal_ignoring_case(given.substr(0, kScheme.size()), kScheme))
-    return std::string(given.substr(kScheme.size()));
-  return head.upgrades_to_websocket ? key_of_subprotocol(head.header("Sec-WebSocket-Protocol")) : std::string();
-}
-
-bool has_key(const server_options& options, const http_request& head) {
-  if (options.api_keys.empty()) return true;
-  const std::string given = given_key(head);
-  if (given.empty()) return false;
-  bool known = false;  // every key is looked at, so that time tells nothing about which one fits
-  for (const std::string& key : options.api_keys) {
-    const bool equal = key.size() == given.size() && CRYPTO_memcmp(key.data(), given.data(), key.size()) == 0;
-    known = known || equal;
-  }
-  return known;
-}
-
 // A browser opens a WebSocket to any address a page names and says which page that was; without this, every site could
 // drive a server on the loopback address and read its answers. A key already keeps pages out.
-bool from_foreign_page(const server_options& options, const http_request& head) {
-  const std::string_view origin = head.header("Origin");
-  if (origin.empty() || !options.api_keys.empty() || !head.upgrades_to_websocket) return false;
-  const std::size_t scheme = origin.find("://");
-  return scheme == std::string_view::npos || !equal_ignoring_case(origin.substr(scheme + 3), head.header("Host"));
+bool from_foreign_page(const edge_state& edge, const http_request& head) {
+  return head.upgrades_to_websocket && edge.keys.open() && !may_open_socket(edge.options.cross_origin, head);
 }
 
 // A browser sends other types across origins without asking, so they could drive a server on the loopback address.
@@ -98,24 +72,31 @@ bool is_json(std::string_view content_type) {
 }
 
 // For who asks, whatever it asks.
-std::optional<http_response> caller_refusal(const server_options& options, const http_request& head, bool open) {
-  if (!open && !has_key(options, head)) {
+std::optional<http_response> caller_refusal(const edge_state& edge, const http_request& head, bool open) {
+  if (!open && !edge.keys.open() && !edge.keys.find(head)) {
     auto response =
         error_response(401, "The API key is missing or wrong; send 'Authorization: Bearer KEY'.", "invalid_api_key");
     response.headers.emplace_back("WWW-Authenticate", "Bearer");
     return response;
   }
-  if (!from_foreign_page(options, head)) return std::nullopt;
-  return error_response(403, "A page of another origin may not open a WebSocket here; set an --api-key instead.",
+  if (!from_foreign_page(edge, head)) return std::nullopt;
+  return error_response(403, "A page of another origin may not open a WebSocket here; see --allowed-origins.",
                         "foreign_origin");
 }
 
 }  // namespace
 
+bool is_work(const http_request& head) {
+  const route* found = find_route(head.path);
+  return found != nullptr && found->method == "POST" && !found->is_prefix;
+}
+
 std::optional<http_response> refusal(const io_lane& lane, const http_request& head) {
+  const cross_origin_rules& pages = lane.edge.options.cross_origin;
+  if (!pages.origins.empty() && is_preflight(head)) return answer_preflight(pages, head);
   const route* found = find_route(head.path);
   const bool open = found != nullptr && found->open;
-  if (auto refused = caller_refusal(lane.edge.options, head, open)) return refused;
+  if (auto refused = caller_refusal(lane.edge, head, open)) return refused;
   if (found == nullptr) {
     return error_response(
         404, fmt::format("There is no '{}' here; see /docs for the paths.", std::string_view(head.path).substr(0, 256)),
@@ -130,7 +111,7 @@ std::optional<http_response> refusal(const io_lane& lane, const http_request& he
   if (!found->open && !lane.engine) {
     return error_response(error{error_code::unavailable, "The model is still loading; try again soon.", {}});
   }
-  if (found->method == "POST" && !found->is_prefix && !is_json(head.header("Content-Type"))) {
+  if (is_work(head) && !is_json(head.header("Content-Type"))) {
     return error_response(415, "The body must be JSON; send 'Content-Type: application/json'.",
                           "unsupported_media_type");
   }

@@ -10,8 +10,12 @@
 
 namespace tandem::net {
 
-/// From the header alone: unknown path 404, method 405, key 401, content type 415, model still loading 503.
+/// What the header alone decides: a browser's question before a cross-origin request, unknown path 404, method 405, key
+/// 401, page of another origin 403, content type 415, model still loading 503.
 std::optional<http_response> refusal(const io_lane& lane, const http_request& head);
+
+/// Whether it gives the engine something to do; questions about the server and cancellations do not.
+bool is_work(const http_request& head);
 
 /// Answers through `channel`, at once or later. Returns what goes on, or null when the answer was sent already.
 /// Requires that refusal() had nothing against it.

@@ -181,7 +181,7 @@ void read_timeout(field_reader& fields, std::string_view header, generation_requ
 
 void refuse_later_features(field_reader& fields) {
   for (const std::string_view name : {"structured_outputs", "guided_json", "guided_regex", "guided_choice",
-                                      "guided_grammar", "logits_processors", "chat_template", "functions"}) {
+                                      "guided_grammar", "logits_processors", "chat_template"}) {
     fields.refuse_unsupported(name);
   }
   if (fields.boolean("use_beam_search").value_or(false)) fields.refuse_unsupported("use_beam_search");

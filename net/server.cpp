@@ -21,6 +21,11 @@ namespace {
 namespace asio = boost::asio;
 using work_guard = asio::executor_work_guard<asio::io_context::executor_type>;
 
+bool has_special_tags(const text::tokenizer& tokenizer, tool_call_format format) {
+  const token_id tag = format == tool_call_format::hermes ? tokenizer.find("<tool_call>") : kNoToken;
+  return tag != kNoToken && tokenizer.is_special(tag);
+}
+
 request_facts facts_of(const runtime& engine, const server_options& options) {
   const runtime_options& chosen = engine.options();
   request_facts facts;
@@ -31,13 +36,15 @@ request_facts facts_of(const runtime& engine, const server_options& options) {
   facts.max_draft_tokens = chosen.max_draft_tokens;
   facts.drafters = engine.draft_methods();
   facts.has_chat_template = engine.has_chat_template();
+  facts.tool_calls = options.tool_calls.value_or(format_of_template(engine.chat_template_source()));
+  facts.special_tool_tags = has_special_tags(engine.tokenizer(), facts.tool_calls);
   return facts;
 }
 
 }  // namespace
 
 struct server::impl {
-  explicit impl(server_options options) { edge.options = std::move(options); }
+  explicit impl(server_options options) : edge(std::move(options)) {}
 
   result<void> bind();
   void run();

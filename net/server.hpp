@@ -5,12 +5,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "actors/runtime.hpp"
 #include "config/limits.hpp"
 #include "core/result.hpp"
+#include "net/cross_origin.hpp"
+#include "net/tls_files.hpp"
+#include "net/tool_calls/tool_call_parser.hpp"
 
 namespace tandem::net {
 
@@ -27,7 +31,11 @@ struct server_options {
   std::uint16_t port = 8000;              ///< 0: a free one
   std::vector<std::string> api_keys;      ///< empty: open to all who can connect
   std::vector<std::string> served_names;  ///< the first is the one answers carry; empty: the runtime's model_name
-  std::size_t io_threads = 1;             ///< ≤ limits::kMaxIoThreads
+  std::size_t max_requests_per_key = 0;   ///< at once, of each key; 0: no bound
+  std::optional<tls_files> tls;           ///< absent: in the clear
+  cross_origin_rules cross_origin;
+  std::optional<tool_call_format> tool_calls;  ///< absent: as the chat template asks its model
+  std::size_t io_threads = 1;                  ///< ≤ limits::kMaxIoThreads
   std::size_t max_connections = limits::kMaxConnections;
   std::size_t max_body_bytes = limits::kMaxBodyBytes;
   std::size_t max_unfinished_body_bytes = limits::kMaxUnfinishedBodyBytes;  ///< of all connections together

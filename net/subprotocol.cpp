@@ -21,15 +21,15 @@ std::vector<std::string_view> entries_of(std::string_view list) {
   return entries;
 }
 
-// RFC 4648, 5, without padding; empty when a character is none of the alphabet.
-std::string decode_base64url(std::string_view text) {
+// RFC 4648, 5, without padding; nothing when a character is none of the alphabet.
+std::optional<std::string> decode_base64url(std::string_view text) {
   constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
   std::string bytes;
   std::uint32_t bits = 0;
   int held = 0;
   for (const char c : text) {
     const std::size_t value = kAlphabet.find(c);
-    if (value == std::string_view::npos) return {};
+    if (value == std::string_view::npos) return std::nullopt;
     bits = (bits << 6 | static_cast<std::uint32_t>(value)) & 0xFFFU;
     held += 6;
     if (held < 8) continue;
@@ -46,11 +46,11 @@ bool offers_subprotocol(std::string_view header) {
   return std::find(entries.begin(), entries.end(), kSubprotocol) != entries.end();
 }
 
-std::string key_of_subprotocol(std::string_view header) {
+std::optional<std::string> key_of_subprotocol(std::string_view header) {
   for (const std::string_view entry : entries_of(header)) {
     if (entry.starts_with(kKeySubprotocol)) return decode_base64url(entry.substr(kKeySubprotocol.size()));
   }
-  return {};
+  return std::nullopt;
 }
 
 }  // namespace tandem::net

@@ -18,6 +18,7 @@ using jinja::template_failure;
 using jinja::value;
 
 struct chat_template::impl {
+  std::string source;
   jinja::block program;
 };
 
@@ -96,6 +97,10 @@ chat_template::chat_template(chat_template&&) noexcept = default;
 chat_template& chat_template::operator=(chat_template&&) noexcept = default;
 chat_template::~chat_template() = default;
 
+std::string_view chat_template::source() const {
+  return impl_->source;
+}
+
 result<chat_template> chat_template::parse(std::string_view source) {
   if (source.size() > limits::kMaxTemplateBytes) {
     return fail(error_code::too_large, "The chat template is larger than a template may be.", "chat_template");
@@ -105,6 +110,7 @@ result<chat_template> chat_template::parse(std::string_view source) {
   }
   return guarded<result<chat_template>>(true, [&]() -> result<chat_template> {
     auto state = std::make_unique<impl>();
+    state->source = source;
     state->program = jinja::parser(source).parse();
     return chat_template(std::move(state));
   });

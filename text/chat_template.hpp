@@ -25,6 +25,8 @@ class chat_template {
   /// and operator. Errors: invalid_argument (the template's own raise_exception, with its message; malformed messages),
   /// too_large (steps, output).
   result<prompt_text> render(const chat_prompt& chat, const names& names) const;
+  /// What parse() was given.
+  std::string_view source() const;
 
   chat_template(chat_template&&) noexcept;
   chat_template& operator=(chat_template&&) noexcept;

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "actors/metrics_registry.hpp"
-#include "config/limits.hpp"
+#include "config/edge_limits.hpp"
 
 namespace tandem {
 namespace {

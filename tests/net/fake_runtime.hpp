@@ -42,6 +42,7 @@ class fake_runtime final : public runtime {
   runtime_options chosen;
   batch_view seen;
   bool chat_template = true;
+  std::string template_source;
 
   /// Changes the above while requests run.
   void change(const std::function<void()>& edit) {
@@ -77,6 +78,7 @@ class fake_runtime final : public runtime {
     return methods;
   }
   bool has_chat_template() const override { return chat_template; }
+  std::string_view chat_template_source() const override { return template_source; }
   const gpu::device_info& device() const override { return device_; }
   void drain(std::chrono::milliseconds) override {}
   void kill_for_test(const std::string&) override {}

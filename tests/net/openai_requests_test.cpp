@@ -171,8 +171,6 @@ TEST(openai_requests, D1_features_of_later_versions_are_refused_by_name) {
     EXPECT_EQ(parsed.error().code, error_code::unsupported) << fields;
   }
   EXPECT_TRUE(completion(R"("response_format":{"type":"text"},"best_of":1,"use_beam_search":false,"bad_words":[])"));
-  EXPECT_FALSE(chat(R"([{"role":"user","content":"x"}])", R"("tool_choice":"required")"));
-  EXPECT_TRUE(chat(R"([{"role":"user","content":"x"}])", R"("tool_choice":"auto","tools":[{"type":"function"}])"));
 }
 
 TEST(openai_requests, prompts_come_in_four_shapes) {

@@ -19,10 +19,10 @@ TEST(subprotocol, brings_any_key_in_base64url) {
 }
 
 TEST(subprotocol, without_a_readable_key_there_is_none) {
-  for (const char* none :
-       {"", "tandem", "tandem.key.", "tandem.key.a", "tandem.key.c2V!", "tandem.key.c2V=", "key.c2V"})
-    EXPECT_EQ(key_of_subprotocol(none), "") << none;
-  EXPECT_EQ(key_of_subprotocol("tandem.key." + std::string(30'000, 'A')).size(), 22'500U);
+  for (const char* none : {"", "tandem", "tandem.key.c2V!", "tandem.key.c2V=", "key.c2V"})
+    EXPECT_EQ(key_of_subprotocol(none), std::nullopt) << none;
+  EXPECT_EQ(key_of_subprotocol("tandem.key."), "");
+  EXPECT_EQ(key_of_subprotocol("tandem.key." + std::string(30'000, 'A'))->size(), 22'500U);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ const std::string kSeeds[] = {
     R"({"prompt":"hi","max_tokens":4,"stop":["a","b"],"logit_bias":{"1":2.5},"stream":true})",
     R"({"prompt":[[1,2],[3]],"n":2,"speculative":{"method":"ngram","num_speculative_tokens":4},"seed":-1})",
     R"({"messages":[{"role":"user","content":[{"type":"text","text":"\ud83d\ude00"}]},{"role":"assistant",)"
-    R"("tool_calls":[{"function":{"arguments":"{\"a\":[1]}"}}]}],"tools":[{}],"logprobs":true,"top_logprobs":2})",
+    R"("tool_calls":[{"function":{"arguments":"{\"a\":[1]}"}}]}],"tools":[{"type":"function","function":{"name":"f","strict":false}}],"logprobs":true,"top_logprobs":2})",
     R"({"id":"x","cancel":true,"tokens":[1,2,3]})",
     "POST /v1/completions?x=1 HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}GET /live HTTP/1.0\r\n\r\n",
     "POST http://h/generate HTTP/1.1\r\nTransfer-Encoding: chunked\r\nExpect: "

@@ -15,7 +15,7 @@ namespace {
 using namespace tandem::net;
 
 const request_facts& facts() {
-  static const request_facts known{{"m"}, 1000, 2048, 8, {true, true, true}, true};
+  static const request_facts known{{"m"}, 1000, 2048, 8, {true, true, true}, true, tool_call_format::hermes};
   return known;
 }
 
