@@ -56,7 +56,10 @@ class Description {
     const parameters = (operation.parameters ?? []).map((one) => this.#resolve(one));
     if (parameters.length > 0) section.append(this.#parameters(parameters));
     const schema = this.#resolve(operation.requestBody?.content?.["application/json"]?.schema);
-    if (schema) section.append(this.#fields(schema));
+    if (schema) section.append(this.#fields(schema, "Fields of the body"));
+    for (const [part, caption] of [["x-frames-to-server", "Frames to the server"], ["x-frames-to-client", "Frames to the client"]]) {
+      if (operation[part]) section.append(this.#fields(this.#resolve(operation[part]), caption));
+    }
     const answers = Object.entries(operation.responses).map(([status, one]) => [status, this.#resolve(one).description]);
     section.append(table("Answers", ["Status", "When"], answers));
     return section;
@@ -67,12 +70,12 @@ class Description {
     return table("Beside the body", ["Name", "Where", "Values", "Meaning"], rows);
   }
 
-  #fields(schema) {
+  #fields(schema, caption) {
     const rows = this.#properties(schema).map(([name, one, required]) => {
       const field = this.#resolve(one);
       return [name, required ? "required" : "", this.#values(field), field.description ?? one.description ?? ""];
     });
-    return table("Fields of the body", ["Field", "", "Values", "Meaning"], rows);
+    return table(caption, ["Field", "", "Values", "Meaning"], rows);
   }
 
   #properties(schema) {

@@ -140,12 +140,13 @@ class RunScript(unittest.TestCase):
         for pip, said in (("exit 1", True), ('while [ "$1" != --target ]; do shift; done; mkdir -p "$2"', False)):
             tree = made_tree(self, {"python3": pip, "ctest": "exit 0"})
             os.makedirs(os.path.join(tree.root, "tests"))
-            shutil.copy(os.path.join(SOURCE, "tests", "requirements.txt"), os.path.join(tree.root, "tests"))
+            for name in ("requirements.txt", "api_requirements.txt"):
+                shutil.copy(os.path.join(SOURCE, "tests", name), os.path.join(tree.root, "tests"))
             for _ in range(2):
                 finished = tree.run("test")
                 self.assertEqual(finished.returncode, 0, finished.stderr)
                 self.assertEqual("going on without the Python packages" in finished.stdout, said)
-            self.assertEqual(tree.log().count("--require-hashes"), 2 if said else 1)
+            self.assertEqual(tree.log().count("--require-hashes"), 4 if said else 2)
             self.assertIn("ctest", tree.log())
 
     def test_a_browser_is_installed_only_where_it_is_asked_for_and_its_absence_ends_nothing(self):
