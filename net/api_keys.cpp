@@ -5,21 +5,9 @@
 #include <openssl/evp.h>
 
 #include "core/assert.hpp"
-#include "net/subprotocol.hpp"
+#include "net/websocket/handshake.hpp"
 
 namespace tandem::net {
-namespace {
-
-// The text behind "Bearer ", or in the subprotocol with which a browser's page brings a key to a WebSocket.
-std::optional<std::string> given_key(const http_request& head) {
-  const std::string_view given = head.header("Authorization");
-  constexpr std::string_view kScheme = "Bearer ";
-  if (equal_ignoring_case(given.substr(0, kScheme.size()), kScheme)) return std::string(given.substr(kScheme.size()));
-  if (!head.upgrades_to_websocket) return std::nullopt;
-  return key_of_subprotocol(head.header("Sec-WebSocket-Protocol"));
-}
-
-}  // namespace
 
 api_keys::api_keys(const std::vector<std::string>& keys, std::size_t max_requests)
     : running_(std::make_unique<std::atomic<std::size_t>[]>(keys.size())), max_requests_(max_requests) {
@@ -34,9 +22,22 @@ api_keys::digest api_keys::digest_of(std::string_view text) {
   return out;
 }
 
+namespace {
+
+// Browsers can set no header when they open a WebSocket.
+std::optional<std::string> key_in(const http_request& head) {
+  constexpr std::string_view kScheme = "Bearer ";
+  const std::string_view given = head.header("Authorization");
+  if (given.empty() && head.upgrades_to_websocket) return key_of_subprotocols(head.header("Sec-WebSocket-Protocol"));
+  if (!equal_ignoring_case(given.substr(0, kScheme.size()), kScheme)) return std::nullopt;
+  return std::string(given.substr(kScheme.size()));
+}
+
+}  // namespace
+
 std::optional<api_keys::index> api_keys::find(const http_request& head) const {
   if (open()) return std::nullopt;
-  const std::optional<std::string> given = given_key(head);
+  const auto given = key_in(head);
   if (!given) return std::nullopt;
   const digest wanted = digest_of(*given);
   std::optional<index> found;

@@ -46,7 +46,7 @@ class api_keys {
 
   /// No key is wanted.
   bool open() const { return digests_.empty(); }
-  /// The key that `Authorization: Bearer KEY` or a WebSocket's subprotocol carries.
+  /// The key that `Authorization: Bearer KEY` carries, or a subprotocol of a WebSocket.
   std::optional<index> find(const http_request& head) const;
   /// Absent: the key has as many requests as it may.
   std::optional<key_lease> lease(std::optional<index> key);

@@ -96,9 +96,10 @@ answered answer_one_model(io_lane& lane, http_request& request, std::weak_ptr<re
                                     fmt::format("The model '{}' does not exist here.", name.substr(0, 256)), "model"}));
 }
 
-answered answer_upgrade_required(io_lane&, http_request&, std::weak_ptr<response_channel> channel) {
+answered answer_upgrade_required(io_lane&, http_request& request, std::weak_ptr<response_channel> channel) {
   http_response response =
-      error_response(426, "'/ws' speaks WebSocket; connect with a WebSocket client.", "upgrade_required");
+      error_response(426, fmt::format("GET '{}' speaks WebSocket; connect with a WebSocket client.", request.path),
+                     "upgrade_required");
   response.headers.emplace_back("Upgrade", "websocket");
   return reply(channel, std::move(response));
 }

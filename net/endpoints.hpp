@@ -28,6 +28,14 @@ answered answer_page(io_lane& lane, http_request& request, std::weak_ptr<respons
 /// /generate, /v1/completions and /v1/chat/completions (http_generation.cpp).
 answered answer_generation(io_lane& lane, http_request& request, std::weak_ptr<response_channel> channel);
 
+/// POST /v1/responses, and what one response is asked (responses/).
+answered answer_create_response(io_lane& lane, http_request& request, std::weak_ptr<response_channel> channel);
+answered answer_get_response(io_lane& lane, http_request& request, std::weak_ptr<response_channel> channel);
+answered answer_post_to_response(io_lane& lane, http_request& request, std::weak_ptr<response_channel> channel);
+answered answer_delete_response(io_lane& lane, http_request& request, std::weak_ptr<response_channel> channel);
+
+/// The answer's id: the client's X-Request-Id behind the prefix, else a random one.
+result<std::string> chosen_id(const io_lane& lane, const http_request& request, std::string_view prefix);
 /// What answers need to know about the engine's tokens.
 struct token_texts;
 token_texts texts_of(const std::shared_ptr<runtime>& engine);

@@ -73,8 +73,16 @@ call_kind kind_of(std::string_view path) {
   return {parse_chat, "chatcmpl-"};
 }
 
+answered refuse(io_lane& lane, const std::weak_ptr<response_channel>& channel, const error& reason) {
+  lane.engine->count_rejected("invalid");
+  if (const auto open = channel.lock()) open->send(error_response(reason));
+  return nullptr;
+}
+
+}  // namespace
+
 // The client's own id where it sends one, so that it can cancel before the answer begins.
-result<std::string> public_id(const io_lane& lane, const http_request& request, std::string_view prefix) {
+result<std::string> chosen_id(const io_lane& lane, const http_request& request, std::string_view prefix) {
   const std::string_view given = request.header("X-Request-Id");
   if (given.empty()) return fresh_id(prefix);
   const bool plain = std::all_of(given.begin(), given.end(), [](char c) {
@@ -94,17 +102,9 @@ result<std::string> public_id(const io_lane& lane, const http_request& request, 
   return id;
 }
 
-answered refuse(io_lane& lane, const std::weak_ptr<response_channel>& channel, const error& reason) {
-  lane.engine->count_rejected("invalid");
-  if (const auto open = channel.lock()) open->send(error_response(reason));
-  return nullptr;
-}
-
-}  // namespace
-
 answered answer_generation(io_lane& lane, http_request& request, std::weak_ptr<response_channel> channel) {
   const call_kind kind = kind_of(request.path);
-  auto id = public_id(lane, request, kind.id_prefix);
+  auto id = chosen_id(lane, request, kind.id_prefix);
   if (!id) return refuse(lane, channel, id.error());
   auto parsed = kind.parse(request.body, request.header("X-Request-Timeout-Ms"), lane.facts);
   if (!parsed) return refuse(lane, channel, parsed.error());

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,7 +19,8 @@ inline bool equal_ignoring_case(std::string_view a, std::string_view b) {
 
 struct http_request {
   std::string method;
-  std::string path;  ///< without the query
+  std::string path;   ///< without the query
+  std::string query;  ///< behind '?'; as it came
   std::vector<std::pair<std::string, std::string>> headers;
   std::string body;
   bool http_1_1 = true;
@@ -31,6 +34,17 @@ struct http_request {
       if (equal_ignoring_case(key, name)) return value;
     }
     return {};
+  }
+  /// First parameter of that name in the query, as it came; nothing when there is none.
+  std::optional<std::string_view> query_value(std::string_view name) const {
+    for (std::string_view rest = query; !rest.empty();) {
+      const std::string_view pair = rest.substr(0, rest.find('&'));
+      rest.remove_prefix(std::min(rest.size(), pair.size() + 1));
+      const std::size_t equals = pair.find('=');
+      if (pair.substr(0, equals) != name) continue;
+      return equals == std::string_view::npos ? std::string_view{} : pair.substr(equals + 1);
+    }
+    return std::nullopt;
   }
 };
 

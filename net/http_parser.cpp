@@ -107,6 +107,11 @@ std::string path_of(std::string_view target) {
   return std::string(target.substr(0, target.find('?')));
 }
 
+std::string query_of(std::string_view target) {
+  const std::size_t mark = target.find('?');
+  return mark == std::string_view::npos ? std::string() : std::string(target.substr(mark + 1));
+}
+
 template <class Text>
 std::string copy(const Text& text) {
   return std::string(text.data(), text.size());
@@ -118,6 +123,7 @@ http_request translate(const Message& message) {
   request.method = copy(message.method_string());
   const auto target = message.target();
   request.path = path_of(std::string_view(target.data(), target.size()));
+  request.query = query_of(std::string_view(target.data(), target.size()));
   for (const auto& field : message) request.headers.emplace_back(copy(field.name_string()), copy(field.value()));
   request.http_1_1 = message.version() >= 11;
   request.keep_alive = message.keep_alive();

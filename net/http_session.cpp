@@ -8,7 +8,7 @@
 #include "core/assert.hpp"
 #include "net/openai_answers.hpp"
 #include "net/router.hpp"
-#include "net/websocket_session.hpp"
+#include "net/websocket/handshake.hpp"
 
 namespace tandem::net {
 namespace asio = boost::asio;
@@ -134,7 +134,7 @@ void http_session::dispatch() {
   enter(phase::answering);
   if (auto refused = refusal(lane_, request)) return send(std::move(*refused));
   if (auto refused = take_lease(request)) return send(std::move(*refused));
-  if (request.upgrades_to_websocket && request.path == "/ws") return upgrade(std::move(request));
+  if (request.upgrades_to_websocket && protocol_at(request.path) != nullptr) return upgrade(std::move(request));
   auto call = answer_request(lane_, std::move(request), weak_from_this());
   if (phase_ == phase::answering) {
     call_ = std::move(call);
@@ -153,6 +153,7 @@ std::optional<http_response> http_session::take_lease(const http_request& reques
 }
 
 void http_session::upgrade(http_request request) {
+  if (auto refused = handshake_refusal(request)) return send(std::move(*refused));
   if (reading_ || !input_.empty() || !writer_.idle()) {
     return refuse_and_close(
         error_response(400, "Nothing may be sent around an upgrade; wait for its answer.", "invalid_upgrade"));
@@ -160,7 +161,7 @@ void http_session::upgrade(http_request request) {
   writer_.stop();
   phase_ = phase::closed;
   phase_timer_.cancel();
-  start_websocket(lane_, std::move(socket_), request);
+  start_websocket(lane_, std::move(socket_), request, protocol_at(request.path));
 }
 
 // --- answering -------------------------------------------------------------------------------------------------

@@ -7,13 +7,16 @@
 #include <cstddef>
 #include <memory>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "actors/runtime.hpp"
 #include "net/api_keys.hpp"
 #include "net/bridge.hpp"
 #include "net/call_registry.hpp"
 #include "net/openai_requests.hpp"
+#include "net/responses/response_store.hpp"
 #include "net/server.hpp"
+#include "net/websocket/deflate.hpp"
 
 namespace tandem::net {
 
@@ -27,6 +30,8 @@ class connection {
   virtual void abort() = 0;
 };
 
+class response_run;
+
 /// What all lanes share.
 struct edge_state {
   explicit edge_state(server_options chosen)
@@ -35,6 +40,7 @@ struct edge_state {
   server_options options;
   api_keys keys;
   call_registry calls;
+  response_store responses;
   std::atomic<std::size_t> connections{0};
   std::atomic<std::size_t> body_bytes{0};  ///< of requests that are being received
 };
@@ -47,6 +53,8 @@ struct io_lane {
   std::shared_ptr<runtime> engine;  ///< null while the model loads
   request_facts facts;              ///< of the engine
   bool stopping = false;
+  message_deflater deflater;                               ///< for all WebSockets of the lane
+  std::unordered_set<std::shared_ptr<response_run>> runs;  ///< responses being made
   std::unordered_map<connection*, std::weak_ptr<connection>> connections;
   // Last, so that it goes first: connections that its queue still holds need the members above.
   boost::asio::io_context context;

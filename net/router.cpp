@@ -10,6 +10,7 @@
 #include "core/assert.hpp"
 #include "net/endpoints.hpp"
 #include "net/openai_answers.hpp"
+#include "net/responses/responses_protocol.hpp"
 
 namespace tandem::net {
 namespace {
@@ -40,21 +41,41 @@ constexpr std::array kRoutes{
     route{"/generate", false, "POST", false, answer_generation},
     route{"/v1/completions", false, "POST", false, answer_generation},
     route{"/v1/chat/completions", false, "POST", false, answer_generation},
+    route{"/v1/responses", false, "POST", false, answer_create_response},
+    route{"/v1/responses", false, "GET", false, answer_upgrade_required},
+    route{"/v1/responses/", true, "GET", false, answer_get_response},
+    route{"/v1/responses/", true, "POST", false, answer_post_to_response},
+    route{"/v1/responses/", true, "DELETE", false, answer_delete_response},
     route{"/v1/cancel/", true, "POST", false, answer_cancel},
     route{"/tokenize", false, "POST", false, answer_tokenize},
     route{"/detokenize", false, "POST", false, answer_detokenize},
 };
 
-const route* find_route(std::string_view path) {
-  for (const route& each : kRoutes) {
-    if (each.is_prefix ? path.starts_with(each.path) && path.size() > each.path.size() : path == each.path)
-      return &each;
-  }
-  return nullptr;
+bool path_fits(const route& one, std::string_view path) {
+  return one.is_prefix ? path.starts_with(one.path) && path.size() > one.path.size() : path == one.path;
 }
 
 bool method_fits(const route& found, std::string_view method) {
   return method == found.method || (method == "HEAD" && found.method == "GET");
+}
+
+/// A path's routes: the one for the method, else any of them.
+struct found_route {
+  const route* at = nullptr;  ///< null: no such path
+  bool method_fits = false;
+  std::string allowed;  ///< methods, as in an Allow field
+};
+
+found_route find_route(std::string_view path, std::string_view method) {
+  found_route found;
+  for (const route& each : kRoutes) {
+    if (!path_fits(each, path)) continue;
+    if (!found.method_fits) found.at = &each;
+    found.method_fits = found.method_fits || method_fits(each, method);
+    if (!found.allowed.empty()) found.allowed += ", ";
+    found.allowed += each.method == "GET" ? "GET, HEAD" : each.method;
+  }
+  return found;
 }
 
 // A browser opens a WebSocket to any address a page names and says which page that was; without this, every site could
@@ -87,28 +108,28 @@ std::optional<http_response> caller_refusal(const edge_state& edge, const http_r
 }  // namespace
 
 bool is_work(const http_request& head) {
-  const route* found = find_route(head.path);
+  const route* found = find_route(head.path, head.method).at;
   return found != nullptr && found->method == "POST" && !found->is_prefix;
 }
 
 std::optional<http_response> refusal(const io_lane& lane, const http_request& head) {
   const cross_origin_rules& pages = lane.edge.options.cross_origin;
   if (!pages.origins.empty() && is_preflight(head)) return answer_preflight(pages, head);
-  const route* found = find_route(head.path);
-  const bool open = found != nullptr && found->open;
+  const found_route found = find_route(head.path, head.method);
+  const bool open = found.at != nullptr && found.at->open;
   if (auto refused = caller_refusal(lane.edge, head, open)) return refused;
-  if (found == nullptr) {
+  if (found.at == nullptr) {
     return error_response(
         404, fmt::format("There is no '{}' here; see /docs for the paths.", std::string_view(head.path).substr(0, 256)),
         "not_found");
   }
-  if (!method_fits(*found, head.method)) {
-    const std::string_view allowed = found->method == "GET" ? "GET, HEAD" : found->method;
-    auto response = error_response(405, fmt::format("'{}' takes {} only.", found->path, allowed), "method_not_allowed");
-    response.headers.emplace_back("Allow", allowed);
+  if (!found.method_fits) {
+    auto response =
+        error_response(405, fmt::format("'{}' takes {} only.", found.at->path, found.allowed), "method_not_allowed");
+    response.headers.emplace_back("Allow", found.allowed);
     return response;
   }
-  if (!found->open && !lane.engine) {
+  if (!open && !lane.engine) {
     return error_response(error{error_code::unavailable, "The model is still loading; try again soon.", {}});
   }
   if (is_work(head) && !is_json(head.header("Content-Type"))) {
@@ -120,9 +141,14 @@ std::optional<http_response> refusal(const io_lane& lane, const http_request& he
 
 std::shared_ptr<running_call> answer_request(io_lane& lane, http_request request,
                                              std::weak_ptr<response_channel> channel) {
-  const route* found = find_route(request.path);
-  TANDEM_ASSERT(found != nullptr);
-  return found->answer(lane, request, std::move(channel));
+  const found_route found = find_route(request.path, request.method);
+  TANDEM_ASSERT(found.at != nullptr && found.method_fits);
+  return found.at->answer(lane, request, std::move(channel));
+}
+
+protocol_maker protocol_at(std::string_view path) {
+  if (path == "/ws") return make_frame_protocol;
+  return path == "/v1/responses" ? make_responses_protocol : nullptr;
 }
 
 }  // namespace tandem::net

@@ -3,10 +3,12 @@
 
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include "net/http_message.hpp"
 #include "net/io_lane.hpp"
 #include "net/response_channel.hpp"
+#include "net/websocket/websocket_session.hpp"
 
 namespace tandem::net {
 
@@ -21,5 +23,8 @@ bool is_work(const http_request& head);
 /// Requires that refusal() had nothing against it.
 std::shared_ptr<running_call> answer_request(io_lane& lane, http_request request,
                                              std::weak_ptr<response_channel> channel);
+
+/// What a WebSocket opened at `path` speaks; null where none can be opened.
+protocol_maker protocol_at(std::string_view path);
 
 }  // namespace tandem::net

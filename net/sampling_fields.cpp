@@ -107,15 +107,19 @@ void read_stop_strings(field_reader& fields, stop_params& stopping) {
   for (const json_value& entry : *list) add_stop(fields, as_string(entry), stopping);
 }
 
+// The same bound under the names of completions, chat and responses.
 void read_max_tokens(field_reader& fields, stop_params& stopping) {
-  const auto old_name = fields.integer("max_tokens", 0, kMaxLength);
-  const auto new_name = fields.integer("max_completion_tokens", 0, kMaxLength);
-  if (old_name && new_name && *old_name != *new_name) {
-    return fields.refuse(
-        "max_completion_tokens",
-        fmt::format("'max_tokens' is {} and 'max_completion_tokens' is {}; send one of them.", *old_name, *new_name));
+  std::string_view given;
+  for (const std::string_view name : {"max_tokens", "max_completion_tokens", "max_output_tokens"}) {
+    const auto cap = fields.integer(name, 0, kMaxLength);
+    if (!cap) continue;
+    if (stopping.max_tokens && *stopping.max_tokens != *cap) {
+      return fields.refuse(
+          name, fmt::format("'{}' is {} and '{}' is {}; send one of them.", given, *stopping.max_tokens, name, *cap));
+    }
+    given = name;
+    stopping.max_tokens = static_cast<std::int32_t>(*cap);
   }
-  if (const auto cap = old_name ? old_name : new_name) stopping.max_tokens = static_cast<std::int32_t>(*cap);
 }
 
 void read_stopping(field_reader& fields, const request_facts& facts, stop_params& stopping) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "actors/runtime.hpp"
+#include "config/edge_limits.hpp"
 #include "config/limits.hpp"
 #include "core/result.hpp"
 #include "net/cross_origin.hpp"
@@ -24,6 +25,7 @@ struct server_timeouts {
   std::chrono::milliseconds idle = limits::kIdleTimeout;    ///< keep-alive and WebSocket
   std::chrono::milliseconds write = limits::kWriteTimeout;  ///< without any progress
   std::chrono::milliseconds stream_ping = limits::kStreamPing;
+  std::chrono::milliseconds detached = limits::kDetachedResponse;  ///< of a response whose socket was lost
 };
 
 struct server_options {

@@ -3,6 +3,8 @@
 #include <boost/asio/buffer.hpp>
 #include <utility>
 
+#include "config/limits.hpp"
+
 namespace tandem::net {
 
 socket_writer::socket_writer(boost::asio::ip::tcp::socket& socket, std::chrono::milliseconds stall_limit,
@@ -48,6 +50,9 @@ void socket_writer::write_some(const std::shared_ptr<void>& owner) {
     if (!writing_.empty()) return write_some(owner);
     in_flight_ = false;
     stall_timer_.cancel();
+    // A connection may idle for long; what a burst needed is given back.
+    if (writing_.capacity() > limits::kReadChunkBytes) writing_ = {};
+    if (waiting_.capacity() > limits::kReadChunkBytes) waiting_ = {};
     handlers_.on_drained();
   });
 }

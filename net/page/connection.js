@@ -2,7 +2,7 @@
 // header by a page, so it travels as a subprotocol.
 
 const SUBPROTOCOL = "tandem";
-const KEY_SUBPROTOCOL = "tandem.key.";
+const KEY_SUBPROTOCOL = "api-key.";
 
 function base64url(text) {
   const bytes = new TextEncoder().encode(text);

@@ -100,7 +100,7 @@ request_id fake_runtime::submit(generation_request request, std::shared_ptr<outl
   if (hold) {
     held_.emplace(id.value, std::move(entry));
   } else {
-    enqueue([this, id, entry = std::move(entry)] { play(id, entry); });
+    enqueue([this, id, entry = std::move(entry)] { play_script(id, entry); });
   }
   return id;
 }
@@ -108,15 +108,19 @@ request_id fake_runtime::submit(generation_request request, std::shared_ptr<outl
 void fake_runtime::release() {
   std::lock_guard lock(mutex_);
   for (auto& [id, entry] : held_) {
-    enqueue([this, id = request_id{id}, entry = std::move(entry)] { play(id, entry); });
+    enqueue([this, id = request_id{id}, entry = std::move(entry)] { play_script(id, entry); });
   }
   held_.clear();
 }
 
-// One post per piece, as one step would make it.
-void fake_runtime::play(request_id id, const live& entry) {
+void fake_runtime::play_script(request_id id, const live& entry) {
   std::vector<scripted_piece> pieces;
   change([&] { pieces = script; });
+  play(id, entry, pieces);
+}
+
+// One post per piece, as one step would make it.
+void fake_runtime::play(request_id id, const live& entry, const std::vector<scripted_piece>& pieces) {
   std::int32_t tokens = 0;
   for (const scripted_piece& piece : pieces) {
     std::vector<generation_event> events;
@@ -164,13 +168,7 @@ void fake_runtime::cancel(request_id id) {
   }
   const auto found = held_.find(id.value);
   if (found != held_.end()) {
-    enqueue([this, id, entry = std::move(found->second)] {
-      std::vector<generation_event> events;
-      for (std::int32_t choice = 0; choice < entry.n; ++choice) {
-        events.push_back(event_of(id, entry, choice, {"", true, finish_reason::cancelled}, 0));
-      }
-      entry.client->post(std::move(events));
-    });
+    enqueue([this, id, entry = std::move(found->second), pieces = on_cancel] { play(id, entry, pieces); });
     held_.erase(found);
   }
   changed_.notify_all();

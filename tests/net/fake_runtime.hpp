@@ -34,7 +34,8 @@ class fake_runtime final : public runtime {
 
   // --- the script; set before requests come -----------------------------------------------------------------------
   std::vector<scripted_piece> script{{"Hello", false}, {", world", false}, {"!", true}};
-  bool hold = false;            ///< accepts and then says nothing until release() or cancel()
+  bool hold = false;  ///< accepts and then says nothing until release() or cancel()
+  std::vector<scripted_piece> on_cancel{{"", true, finish_reason::cancelled}};  ///< a held request's last pieces
   bool hold_answers = false;    ///< does not even accept; cancel() then refuses
   std::optional<error> refuse;  ///< every submission
   std::string failure_message;  ///< of pieces that end in an error
@@ -92,7 +93,8 @@ class fake_runtime final : public runtime {
   };
   void run();
   void enqueue(std::function<void()> task);
-  void play(request_id id, const live& entry);
+  void play_script(request_id id, const live& entry);
+  void play(request_id id, const live& entry, const std::vector<scripted_piece>& pieces);
   generation_event event_of(request_id id, const live& entry, std::int32_t choice, const scripted_piece& piece,
                             std::int32_t so_far) const;
   std::vector<token_id> tokens_of(const prompt_source& prompt) const;

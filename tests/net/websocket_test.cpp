@@ -3,86 +3,10 @@
 #include <string>
 
 #include "tests/net/edge.hpp"
+#include "tests/net/ws_client.hpp"
 
 namespace tandem::net::test {
 namespace {
-
-struct ws_frame {
-  int opcode = -1;  ///< -1: the connection ended
-  bool final = true;
-  std::string payload;
-  int close_code() const {
-    if (opcode != 8 || payload.size() < 2) return 0;
-    return (static_cast<unsigned char>(payload[0]) << 8) | static_cast<unsigned char>(payload[1]);
-  }
-};
-
-/// RFC 6455 by hand, so that it can also be broken.
-class ws_client {
- public:
-  explicit ws_client(std::uint16_t port, const std::string& fields = {}) : raw(port) {
-    raw.send("GET /ws HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" + fields +
-             "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n");
-    handshake = raw.response(true);
-  }
-
-  static std::string frame(int opcode, const std::string& payload, bool final = true, bool masked = true) {
-    std::string out{static_cast<char>((final ? 0x80 : 0) | opcode)};
-    const int mask_bit = masked ? 0x80 : 0;
-    if (payload.size() < 126) {
-      out += static_cast<char>(mask_bit | static_cast<int>(payload.size()));
-    } else {
-      const bool large = payload.size() > 0xFFFF;
-      out += static_cast<char>(mask_bit | (large ? 127 : 126));
-      for (int shift = large ? 56 : 8; shift >= 0; shift -= 8) out += static_cast<char>(payload.size() >> shift);
-    }
-    if (masked) out.append(4, '\0');  // a mask of zeros leaves the payload as it is
-    return out + payload;
-  }
-  void text(const std::string& payload) { raw.send(frame(1, payload)); }
-
-  ws_frame next() {
-    ws_frame out;
-    const std::string head = raw.take_exactly(2);
-    if (head.size() < 2) return out;
-    out.opcode = head[0] & 0x0F;
-    out.final = (head[0] & 0x80) != 0;
-    std::size_t length = static_cast<std::size_t>(head[1] & 0x7F);
-    if (length >= 126) {
-      std::size_t wide = 0;
-      for (const char byte : raw.take_exactly(length == 126 ? 2 : 8)) {
-        wide = (wide << 8) | static_cast<unsigned char>(byte);
-      }
-      length = wide;
-    }
-    out.payload = raw.take_exactly(length);
-    return out;
-  }
-  /// The next text message, joined from its fragments, or the frame that came instead.
-  ws_frame message() {
-    ws_frame whole = next();
-    while (whole.opcode == 1 && !whole.final) {
-      const ws_frame part = next();
-      if (part.opcode != 0) return part;
-      whole.payload += part.payload;
-      whole.final = part.final;
-    }
-    return whole;
-  }
-  /// Frames up to and including one that holds `mark`.
-  std::string until(const std::string& mark) {
-    std::string all;
-    while (all.find(mark) == std::string::npos) {
-      const ws_frame got = message();
-      if (got.opcode != 1) return all;
-      all += got.payload + "\n";
-    }
-    return all;
-  }
-
-  raw_client raw;
-  raw_response handshake;
-};
 
 using websocket_edge = edge;
 using std::chrono::milliseconds;
@@ -172,50 +96,6 @@ TEST_F(websocket_edge, an_id_in_use_is_refused) {
   EXPECT_TRUE(runtime_->wait_for_submitted(1));
 }
 
-TEST_F(websocket_edge, C7_a_request_in_one_byte_fragments_with_pings_between_is_understood) {
-  open();
-  ws_client client(port());
-  const std::string text = R"({"id":1,"prompt":"x"})";
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    client.raw.send(ws_client::frame(i == 0 ? 1 : 0, text.substr(i, 1), i + 1 == text.size()));
-    if (i + 1 == text.size()) break;
-    client.raw.send(ws_client::frame(9, "p"));
-    const auto pong = client.next();
-    EXPECT_EQ(pong.opcode, 10);
-    EXPECT_EQ(pong.payload, "p");
-  }
-  EXPECT_NE(client.until("finish_reason"), "");
-}
-
-TEST_F(websocket_edge, C7_broken_frames_close_with_the_right_code) {
-  open();
-  const struct {
-    std::string bytes;
-    int code;
-  } cases[] = {
-      {ws_client::frame(1, "\"\xFF\""), 1007},
-      {ws_client::frame(2, "{}"), 1003},
-      {ws_client::frame(1, "{", false) + ws_client::frame(1, "}"), 1002},
-      {ws_client::frame(9, std::string(126, 'x')), 1002},
-      {ws_client::frame(9, "x", false), 1002},
-      {ws_client::frame(1, "{}", true, false), 1002},
-      {ws_client::frame(3, "{}"), 1002},
-      {ws_client::frame(8, "\x03"), 1002},
-      {ws_client::frame(8, "\x03\xED"), 1002},
-      {ws_client::frame(8, "\x03\xE8\xFF"), 1002},
-      {std::string("\x81\xFF\x3F\xFF\xFF\xFF\xFF\xFF\xFF\xFF\0\0\0\0", 14), 1009},
-  };
-  for (const auto& each : cases) {
-    ws_client client(port());
-    client.raw.send(each.bytes);
-    const auto answer = client.next();
-    EXPECT_EQ(answer.opcode, 8) << each.code;
-    EXPECT_EQ(answer.close_code(), each.code);
-    EXPECT_TRUE(client.raw.at_end());
-  }
-  probe();
-}
-
 TEST_F(websocket_edge, C7_a_message_over_the_limit_closes_with_1009_and_cancels) {
   runtime_->hold = true;
   open();
@@ -282,26 +162,6 @@ TEST_F(websocket_edge, a_page_of_another_origin_cannot_open_a_socket) {
   EXPECT_EQ(ws_client(port(), "Origin: null\r\n").handshake.status, 403);
   EXPECT_EQ(ws_client(port(), "Origin: http://x\r\n").handshake.status, 101);  // the Host of these clients
   EXPECT_EQ(ws_client(port()).handshake.status, 101);
-}
-
-TEST_F(websocket_edge, a_page_brings_its_key_as_a_subprotocol) {
-  server_options options;
-  options.api_keys = {"secret"};
-  open(options);
-  const std::string offer = "Sec-WebSocket-Protocol: tandem, tandem.key.";
-  const auto opened = ws_client(port(), offer + "c2VjcmV0\r\n").handshake;
-  EXPECT_EQ(opened.status, 101);
-  EXPECT_TRUE(opened.has("Sec-WebSocket-Protocol: tandem\r\n"));
-  EXPECT_EQ(ws_client(port(), offer + "c2VjcmV\r\n").handshake.status, 401);
-  EXPECT_EQ(ws_client(port(), offer + "\r\n").handshake.status, 401);
-  raw_client plain(port());
-  EXPECT_EQ(plain.request("GET", "/version", {}, offer + "c2VjcmV0\r\n").status, 401);
-}
-
-TEST_F(websocket_edge, only_an_offered_subprotocol_is_picked) {
-  open();
-  EXPECT_FALSE(ws_client(port()).handshake.has("Sec-WebSocket-Protocol"));
-  EXPECT_FALSE(ws_client(port(), "Sec-WebSocket-Protocol: other\r\n").handshake.has("Sec-WebSocket-Protocol"));
 }
 
 TEST_F(websocket_edge, drafted_characters_are_told_when_asked_for) {
