@@ -17,8 +17,8 @@ VOCABULARY = 259  # of the made models
 BODY_LIMIT = 64 << 20
 DEPTHS = (100, 1000, 10_000, 100_000, 1_000_000)
 MEMORY_KIB = 300 << 10  # what parsers of megabytes may keep for the next ones
-POSTS = ("/v1/completions", "/v1/chat/completions", "/generate", "/tokenize", "/detokenize")
-STREAMS = ("/v1/completions", "/v1/chat/completions", "/generate")
+POSTS = ("/v1/completions", "/v1/chat/completions", "/v1/responses", "/generate", "/tokenize", "/detokenize")
+STREAMS = ("/v1/completions", "/v1/chat/completions", "/v1/responses", "/generate")
 GBK = "中文".encode("gbk")
 
 
@@ -26,6 +26,8 @@ def least(path):
     """The least fields of an endpoint; of a frame for /ws."""
     if path == "/detokenize":
         return {"tokens": [97]}
+    if path == "/v1/responses":
+        return {"input": [{"role": "user", "content": "abc"}]}
     if path == "/v1/chat/completions":
         return {"messages": [{"role": "user", "content": "abc"}], "max_tokens": 2}
     return {"prompt": "abc", **({} if path == "/tokenize" else {"max_tokens": 2}), **({"id": 1} if path == "/ws" else {})}
@@ -196,10 +198,11 @@ class HttpCases(unittest.TestCase):
         for path in STREAMS:
             for stream in (False, True):
                 fields = {**least(path), "stream": stream}
-                if "messages" in fields:
-                    fields["messages"][0]["content"] = "a" * (LENGTH + 1)
+                said = "a" * (LENGTH + 1)
+                if "prompt" in fields:
+                    fields["prompt"] = said
                 else:
-                    fields["prompt"] = "a" * (LENGTH + 1)
+                    (fields.get("messages") or fields["input"])[0]["content"] = said
                 status, problem = self.over_http(path, fields)
                 self.assertEqual(status, 400, path)
                 self.assertIn(str(LENGTH), problem["message"])
