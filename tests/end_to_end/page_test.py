@@ -109,7 +109,8 @@ class Page(unittest.TestCase):
             self.complete("abc", LENGTH - 10)
             self.browser.wait(ENDED)
             self.assertTrue(self.browser.script(FIGURES).endswith("ended: cancelled"), self.browser.script(FIGURES))
-            self.assertTrue(self.browser.script(TEXT).startswith("defg"))
+            came = self.browser.script(TEXT)[:4]
+            self.assertTrue(came and "defg".startswith(came), came)
             self.assertTrue(self.browser.script("return document.querySelector('#stop').disabled"))
 
     def test_the_batch_is_shown_while_it_runs(self):
