@@ -229,7 +229,8 @@ answered answer_get_response(io_lane& lane, http_request& request, std::weak_ptr
   if (!record) return refuse(channel, unknown_response(at.id));
   if (at.what == "input_items") return list_items(request, *record, channel);
   if (!at.what.empty()) return refuse(channel, unknown_part(request));
-  if (request.query_value("stream") == "true") return stream_again(lane, request, record, std::move(channel));
+  if (request.method == "GET" && request.query_value("stream") == "true")
+    return stream_again(lane, request, record, std::move(channel));
   return reply(channel, record->object_json());
 }
 
