@@ -54,12 +54,29 @@ net::cross_origin_rules rules_of(const config::cross_origin_options& given) {
   return {given.origins, or_any(given.methods), or_any(given.headers), given.credentials};
 }
 
+std::optional<net::tls_files> tls_of(const config::tls_options& given) {
+  if (given.certificate_file.empty()) return std::nullopt;
+  using from = net::tls_files::client_certificate;
+  const std::int32_t usual = given.client_ca_file.empty() ? 0 : 2;
+  const auto wanted = static_cast<from>(given.client_certificates.value_or(usual));
+  return net::tls_files{given.certificate_file, given.key_file, given.client_ca_file, wanted};
+}
+
+void reload_certificate(net::server& server) {
+  if (const auto loaded = server.reload_certificate(); loaded) {
+    spdlog::info("the certificate was read again; new connections use it");
+  } else {
+    spdlog::error("the old certificate stays in use: {}", loaded.error().message);
+  }
+}
+
 net::server_options edge_options(const config::options& options) {
   net::server_options edge;
   edge.host = options.server.host;
   edge.port = static_cast<std::uint16_t>(options.server.port);
   edge.api_keys = options.server.api_keys;
   edge.max_requests_per_key = static_cast<std::size_t>(options.server.max_requests_per_key);
+  edge.tls = tls_of(options.server.tls);
   edge.cross_origin = rules_of(options.server.cross_origin);
   edge.tool_calls = tool_calls_of(options.server.tool_calls);
   edge.served_names = options.server.served_model_names;
@@ -76,13 +93,16 @@ void print_ready(const net::server& server, const config::options& options, cons
 int serve(CLI::App& command, config::options& options) {
   if (auto ready = prepare(command, options); !ready) return report(ready.error());
   stop_request stop;
-  interrupts watch(kExitOk);  // while the model loads nobody waits for an answer: a signal just ends the process
+  const bool has_certificate = !options.server.tls.certificate_file.empty();
+  interrupts watch(
+      kExitOk, has_certificate);  // while the model loads nobody waits for an answer: a signal just ends the process
   auto server = net::server::bind(edge_options(options));
   if (!server) {
     error failed = server.error();
     failed.param.clear();  // a taken port is no wrong usage
     return report(failed);
   }
+  if (has_certificate) watch.arm_hangups([&server] { reload_certificate(**server); });
   auto loaded = engine::start_engine(options.engine, [](const std::string& line) { spdlog::info(line); });
   if (!loaded) return report(loaded.error());
   const std::shared_ptr<runtime> engine = std::move(*loaded);

@@ -16,18 +16,19 @@
 namespace tandem::app {
 namespace {
 
-sigset_t watched_signals() {
+sigset_t watched_signals(bool hangups) {
   sigset_t set;
   sigemptyset(&set);
   sigaddset(&set, SIGINT);
   sigaddset(&set, SIGTERM);
+  if (hangups) sigaddset(&set, SIGHUP);
   return set;
 }
 
 }  // namespace
 
-interrupts::interrupts(int status_before) : status_before_(status_before) {
-  const sigset_t set = watched_signals();
+interrupts::interrupts(int status_before, bool hangups) : status_before_(status_before), hangups_(hangups) {
+  const sigset_t set = watched_signals(hangups_);
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signals_ = signalfd(-1, &set, SFD_CLOEXEC);
   stop_ = eventfd(0, EFD_CLOEXEC);
@@ -41,7 +42,7 @@ interrupts::~interrupts() {
   thread_.join();
   close(signals_);
   close(stop_);
-  const sigset_t set = watched_signals();
+  const sigset_t set = watched_signals(hangups_);
   pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
 }
 
@@ -50,19 +51,31 @@ void interrupts::arm(std::function<void()> on_first) {
   on_first_ = std::move(on_first);
 }
 
+void interrupts::arm_hangups(std::function<void()> on_hangup) {
+  const std::lock_guard lock(mutex_);
+  on_hangup_ = std::move(on_hangup);
+}
+
 void interrupts::watch() {
-  bool seen = false;
   while (true) {
     pollfd ready[2] = {{signals_, POLLIN, 0}, {stop_, POLLIN, 0}};
     if (poll(ready, 2, -1) < 0) continue;
     if (ready[1].revents != 0) return;
     signalfd_siginfo info;
     if (read(signals_, &info, sizeof info) != sizeof info) continue;
-    const std::lock_guard lock(mutex_);
-    if (seen || !on_first_) std::_Exit(seen ? kExitInterrupted : status_before_);
-    seen = true;
-    on_first_();
+    take(info.ssi_signo);
   }
+}
+
+void interrupts::take(unsigned signal) {
+  const std::lock_guard lock(mutex_);
+  if (signal == SIGHUP) {
+    if (on_hangup_) on_hangup_();
+    return;
+  }
+  if (seen_ || !on_first_) std::_Exit(seen_ ? kExitInterrupted : status_before_);
+  seen_ = true;
+  on_first_();
 }
 
 }  // namespace tandem::app

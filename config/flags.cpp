@@ -201,6 +201,7 @@ void add_common_flags(CLI::App& command, options& target) {
 result<void> finish_options(CLI::App& command, options& target) {
   if (!target.config_file.empty())
     if (auto applied = apply_config_file(command, target.config_file); !applied) return applied;
+  if (auto checked = check_server_options(target.server); !checked) return checked;
   const speculation_options& speculation = target.engine.speculation;
   if (speculation.method == draft_method::draft_model && speculation.draft_model.empty())
     return fail(error_code::invalid_argument,

@@ -17,6 +17,8 @@ namespace tandem::config {
 void add_engine_flags(CLI::App& command, options& target);
 /// What only `serve` takes: address, keys, names.
 void add_server_flags(CLI::App& command, options& target);
+/// What spans flags of `serve`. Error: invalid_argument naming the flag.
+result<void> check_server_options(const server_options& server);
 /// --log-level, --log-format, --config: for every command.
 void add_common_flags(CLI::App& command, options& target);
 

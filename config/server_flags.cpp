@@ -50,6 +50,22 @@ void add_cross_origin_flags(CLI::App& command, cross_origin_options& rules) {
       ->group(kServerGroup);
 }
 
+void add_tls_flags(CLI::App& command, tls_options& tls) {
+  const auto add_file = [&command](const char* flag, std::string& target, const char* help) {
+    command.add_option(flag, target, help)->type_name("FILE")->group(kServerGroup);
+  };
+  add_file("--ssl-certfile", tls.certificate_file,
+           "Certificate in PEM form, those that signed it behind it: HTTPS and WSS only; SIGHUP reads it again");
+  add_file("--ssl-keyfile", tls.key_file, "Its key; default: in the file of the certificate");
+  add_file("--ssl-ca-certs", tls.client_ca_file, "Who signs clients' certificates, which are wanted then");
+  command
+      .add_option("--ssl-cert-reqs", tls.client_certificates,
+                  "Clients' certificates: 0 ignored, 1 optional, 2 required; default 2 with --ssl-ca-certs, else 0")
+      ->check(CLI::Range(0, 2).description(""))
+      ->type_name("0..2")
+      ->group(kServerGroup);
+}
+
 void add_key_flags(CLI::App& command, server_options& server) {
   command.add_option("--api-key", server.api_keys, "Key that clients must send; repeatable; default none")
       ->envname("TANDEM_API_KEY")
@@ -91,8 +107,26 @@ void add_server_flags(CLI::App& command, options& target) {
       ->group(kServerGroup);
   add_tool_flags(command, server);
   add_cross_origin_flags(command, server.cross_origin);
-  for (const char* flag : {"--ssl-keyfile", "--ssl-certfile"})
-    refuse_flag(command, flag, "TLS is not offered yet; put a TLS proxy in front.");
+  add_tls_flags(command, server.tls);
+}
+
+result<void> check_server_options(const server_options& server) {
+  const tls_options& tls = server.tls;
+  const auto refuse = [](const std::string& flag, const std::string& rest) {
+    return fail(error_code::invalid_argument, flag + " " + rest, flag);
+  };
+  if (tls.certificate_file.empty() && !tls.key_file.empty()) return refuse("--ssl-keyfile", "needs --ssl-certfile.");
+  if (tls.certificate_file.empty() && !tls.client_ca_file.empty())
+    return refuse("--ssl-ca-certs", "needs --ssl-certfile.");
+  if (tls.client_certificates.value_or(0) > 0 && tls.client_ca_file.empty())
+    return refuse("--ssl-cert-reqs", "above 0 needs --ssl-ca-certs.");
+  if (server.max_requests_per_key > 0 && server.api_keys.empty())
+    return refuse("--max-requests-per-key", "needs --api-key.");
+  if (server.api_keys.size() > limits::kMaxApiKeys)
+    return refuse("--api-key", "is given more than " + std::to_string(limits::kMaxApiKeys) + " times.");
+  for (const std::string& key : server.api_keys)
+    if (key.empty()) return refuse("--api-key", "must not be empty.");
+  return {};
 }
 
 }  // namespace tandem::config

@@ -14,13 +14,13 @@ namespace tandem::net {
 namespace asio = boost::asio;
 using io_error = boost::system::error_code;
 
-http_session::http_session(io_lane& lane, asio::ip::tcp::socket socket)
+http_session::http_session(io_lane& lane, std::unique_ptr<byte_stream> stream)
     : lane_(lane),
-      socket_(std::move(socket)),
+      stream_(std::move(stream)),
       membership_(lane, this),
-      phase_timer_(socket_.get_executor()),
-      ping_timer_(socket_.get_executor()),
-      writer_(socket_, lane.edge.options.timeouts.write, {[this] { on_drained(); }, [this] { cut(); }}),
+      phase_timer_(stream_->get_executor()),
+      ping_timer_(stream_->get_executor()),
+      writer_(*stream_, lane.edge.options.timeouts.write, {[this] { on_drained(); }, [this] { cut(); }}),
       parser_(lane.edge.options.max_body_bytes),
       chunk_(limits::kReadChunkBytes) {}
 
@@ -31,8 +31,15 @@ http_session::~http_session() {
 
 void http_session::start() {
   membership_.enter(weak_from_this());
-  io_error ignored;
-  socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+  enter(phase::handshake);
+  stream_->handshake([self = shared_from_this()](const io_error& reason) {
+    if (self->phase_ == phase::closed) return;
+    if (reason) return self->cut();
+    self->begin();
+  });
+}
+
+void http_session::begin() {
   enter(phase::idle);
   read();
 }
@@ -41,9 +48,9 @@ void http_session::start() {
 
 void http_session::read() {
   const bool full = (phase_ == phase::answering && input_.size() >= limits::kMaxReadAheadBytes) || reader_lags();
-  if (reading_ || full || phase_ == phase::closed || !socket_.is_open()) return;
+  if (reading_ || full || phase_ == phase::closed || !stream_->is_open()) return;
   reading_ = true;
-  socket_.async_read_some(asio::buffer(chunk_), [self = shared_from_this()](const io_error& reason, std::size_t bytes) {
+  stream_->read_some(asio::buffer(chunk_), [self = shared_from_this()](const io_error& reason, std::size_t bytes) {
     self->on_read(reason, bytes);
   });
 }
@@ -161,13 +168,14 @@ void http_session::upgrade(http_request request) {
   writer_.stop();
   phase_ = phase::closed;
   phase_timer_.cancel();
-  start_websocket(lane_, std::move(socket_), request, protocol_at(request.path));
+  start_websocket(lane_, std::move(stream_), request, protocol_at(request.path));
 }
 
 // --- answering -------------------------------------------------------------------------------------------------
 
 void http_session::send(http_response response) {
   if (phase_ != phase::answering || streaming_) return;
+  lease_ = {};  // before the client can know that it is free
   const bool close = !keep_alive_ || lane_.stopping;
   response.headers.insert(response.headers.end(), page_fields_.begin(), page_fields_.end());
   std::string bytes = response_head(response, {body_framing::kind::length, response.body.size()}, close);
@@ -196,6 +204,7 @@ void http_session::write(std::string_view bytes) {
 
 void http_session::end_stream(bool broken) {
   if (phase_ != phase::answering || !streaming_) return;
+  lease_ = {};
   if (chunked_) writer_.send(kLastChunk, shared_from_this());
   end_exchange(broken || !keep_alive_ || lane_.stopping);
 }
@@ -203,11 +212,10 @@ void http_session::end_stream(bool broken) {
 // Called from inside the call that answered: that one is destroyed behind this turn.
 void http_session::end_exchange(bool close) {
   streaming_ = false;
-  lease_ = {};
   ping_timer_.cancel();
   closing_ = closing_ || close;
   enter(phase::idle);
-  asio::post(socket_.get_executor(), [self = shared_from_this(), call = std::move(call_)] {
+  asio::post(stream_->get_executor(), [self = shared_from_this(), call = std::move(call_)] {
     if (self->phase_ == phase::closed) return;
     if (self->closing_ && self->writer_.idle()) self->linger();
     self->progress();
@@ -245,6 +253,9 @@ void http_session::enter(phase next) {
   const server_timeouts& timeouts = lane_.edge.options.timeouts;
   std::chrono::milliseconds bound{0};
   switch (next) {
+    case phase::handshake:
+      bound = timeouts.handshake;
+      break;
     case phase::idle:
       bound = timeouts.idle;
       break;
@@ -295,8 +306,7 @@ void http_session::on_drained() {
 // The client may still be sending; closing now would reset the connection and lose it the answer.
 void http_session::linger() {
   if (phase_ == phase::linger || phase_ == phase::closed) return;
-  io_error ignored;
-  socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+  stream_->end_sending();
   enter(phase::linger);
   read();
 }
@@ -316,12 +326,11 @@ void http_session::cut() {
   phase_timer_.cancel();
   ping_timer_.cancel();
   writer_.stop();
-  io_error ignored;
-  socket_.close(ignored);
+  stream_->close();
   if (!call_) return;
   call_->abandon();
   // Cut from inside the call's own write: it is destroyed behind this turn.
-  asio::post(socket_.get_executor(), [call = std::exchange(call_, nullptr)] {});
+  asio::post(stream_->get_executor(), [call = std::exchange(call_, nullptr)] {});
 }
 
 }  // namespace tandem::net

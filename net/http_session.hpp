@@ -1,12 +1,12 @@
 #pragma once
 /// One HTTP connection: reads requests, one at a time is answered, pipelined ones wait in the buffer.
 
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "net/byte_stream.hpp"
 #include "net/http_head.hpp"
 #include "net/http_parser.hpp"
 #include "net/io_lane.hpp"
@@ -21,7 +21,7 @@ class http_session final : public connection,
                            public response_channel,
                            public std::enable_shared_from_this<http_session> {
  public:
-  http_session(io_lane& lane, boost::asio::ip::tcp::socket socket);
+  http_session(io_lane& lane, std::unique_ptr<byte_stream> stream);
   ~http_session() override;
   void start();
 
@@ -34,8 +34,9 @@ class http_session final : public connection,
   void end_stream(bool broken) override;
 
  private:
-  enum class phase { idle, header, body, answering, linger, closed };
+  enum class phase { handshake, idle, header, body, answering, linger, closed };
 
+  void begin();
   void read();
   void on_read(const boost::system::error_code& reason, std::size_t bytes);
   bool reader_lags() const;
@@ -58,7 +59,7 @@ class http_session final : public connection,
   void cut();
 
   io_lane& lane_;
-  boost::asio::ip::tcp::socket socket_;
+  std::unique_ptr<byte_stream> stream_;
   lane_membership membership_;
   boost::asio::steady_timer phase_timer_;
   boost::asio::steady_timer ping_timer_;

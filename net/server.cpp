@@ -11,9 +11,11 @@
 #include <utility>
 
 #include "core/assert.hpp"
+#include "net/byte_stream.hpp"
 #include "net/http_session.hpp"
 #include "net/io_lane.hpp"
 #include "net/listener.hpp"
+#include "net/tls_context.hpp"
 
 namespace tandem::net {
 namespace {
@@ -49,6 +51,8 @@ struct server::impl {
   result<void> bind();
   void run();
   void accept(asio::ip::tcp::socket socket);
+  std::unique_ptr<byte_stream> stream_over(asio::ip::tcp::socket socket) const;
+  result<void> load_certificate();
   template <class Task>
   void on_every_lane(const Task& task);
   bool wait_until_empty(std::chrono::milliseconds bound);
@@ -61,7 +65,8 @@ struct server::impl {
   std::shared_ptr<listener> door;
   std::string shown_host;
   std::uint16_t port = 0;
-  std::size_t next_lane = 0;  // on the listener's lane
+  std::size_t next_lane = 0;                // on the listener's lane
+  std::shared_ptr<asio::ssl::context> tls;  // of the next connection, on the listener's lane; null: in the clear
   bool stopped = false;
 };
 
@@ -76,6 +81,7 @@ result<void> server::impl::bind() {
   const auto local = acceptor->local_endpoint();
   port = local.port();
   shown_host = local.address().is_v6() ? fmt::format("[{}]", local.address().to_string()) : local.address().to_string();
+  if (auto loaded = load_certificate(); !loaded) return loaded;
   door = std::make_shared<listener>(
       std::move(*acceptor),
       listener::events{[this]() -> asio::io_context& { return lanes[next_lane % lanes.size()]->context; },
@@ -94,9 +100,23 @@ void server::impl::run() {
 void server::impl::accept(asio::ip::tcp::socket socket) {
   io_lane& lane = *lanes[next_lane++ % lanes.size()];
   if (edge.connections >= edge.options.max_connections) return;  // closed by leaving
-  asio::post(lane.context, [&lane, socket = std::move(socket)]() mutable {
-    std::make_shared<http_session>(lane, std::move(socket))->start();
+  asio::post(lane.context, [&lane, stream = stream_over(std::move(socket))]() mutable {
+    std::make_shared<http_session>(lane, std::move(stream))->start();
   });
+}
+
+std::unique_ptr<byte_stream> server::impl::stream_over(asio::ip::tcp::socket socket) const {
+  boost::system::error_code ignored;
+  socket.set_option(asio::ip::tcp::no_delay(true), ignored);
+  return tls ? make_tls_stream(std::move(socket), tls) : make_plain_stream(std::move(socket));
+}
+
+result<void> server::impl::load_certificate() {
+  if (!edge.options.tls) return {};
+  auto loaded = load_tls(*edge.options.tls);
+  if (!loaded) return tl::unexpected<error>(loaded.error());
+  asio::post(lanes.front()->context, [this, fresh = std::move(*loaded)] { tls = fresh; });
+  return {};
 }
 
 template <class Task>
@@ -158,7 +178,11 @@ std::uint16_t server::port() const {
   return impl_->port;
 }
 std::string server::url() const {
-  return fmt::format("http://{}:{}", impl_->shown_host, impl_->port);
+  return fmt::format("{}://{}:{}", impl_->edge.options.tls ? "https" : "http", impl_->shown_host, impl_->port);
+}
+
+result<void> server::reload_certificate() {
+  return impl_->load_certificate();
 }
 
 void server::serve(std::shared_ptr<runtime> engine) {

@@ -20,6 +20,7 @@
 namespace tandem::net {
 
 struct server_timeouts {
+  std::chrono::milliseconds handshake = limits::kHandshakeTimeout;  ///< of TLS
   std::chrono::milliseconds header = limits::kHeaderTimeout;
   std::chrono::milliseconds body = limits::kBodyTimeout;
   std::chrono::milliseconds idle = limits::kIdleTimeout;    ///< keep-alive and WebSocket
@@ -49,16 +50,20 @@ struct server_options {
 class server {
  public:
   /// Binds and starts to answer: /live says 200 from now on, everything else 503 until serve().
-  /// Errors: io (address in use, not available here, unknown host), invalid_argument.
+  /// Errors: io (address in use, not available here, unknown host), invalid_argument; those of load_tls().
   static result<std::unique_ptr<server>> bind(server_options options);
   ~server();
 
   std::uint16_t port() const;
-  /// "http://127.0.0.1:8000", ready to be printed.
+  /// "http://127.0.0.1:8000" (or https), ready to be printed.
   std::string url() const;
 
   /// The model is loaded. The runtime is shared until the server is gone.
   void serve(std::shared_ptr<runtime> engine);
+
+  /// Reads certificate and key again, for connections made from now on; open ones stay as they are. After an error the
+  /// old ones go on. Errors: as bind().
+  result<void> reload_certificate();
 
   /// No new connections; those that idle are closed. Running requests go on. Drain the runtime, then stop().
   void stop_accepting();

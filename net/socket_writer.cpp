@@ -7,9 +7,8 @@
 
 namespace tandem::net {
 
-socket_writer::socket_writer(boost::asio::ip::tcp::socket& socket, std::chrono::milliseconds stall_limit,
-                             events handlers)
-    : socket_(socket), stall_timer_(socket.get_executor()), stall_limit_(stall_limit), handlers_(std::move(handlers)) {}
+socket_writer::socket_writer(byte_stream& stream, std::chrono::milliseconds stall_limit, events handlers)
+    : stream_(stream), stall_timer_(stream.get_executor()), stall_limit_(stall_limit), handlers_(std::move(handlers)) {}
 
 void socket_writer::send(std::string_view bytes, const std::shared_ptr<void>& owner) {
   if (stopped_) return;
@@ -38,7 +37,7 @@ void socket_writer::watch(const std::shared_ptr<void>& owner) {
 void socket_writer::write_some(const std::shared_ptr<void>& owner) {
   watch(owner);
   const boost::asio::const_buffer rest(writing_.data() + written_, writing_.size() - written_);
-  socket_.async_write_some(rest, [this, owner](const boost::system::error_code& reason, std::size_t bytes) {
+  stream_.write_some(rest, [this, owner](const boost::system::error_code& reason, std::size_t bytes) {
     if (stopped_) return;
     if (reason) return handlers_.on_failed();
     written_ += bytes;

@@ -1,7 +1,6 @@
 #pragma once
 /// The sending half of a connection: one write in flight, what waits is counted, no progress for too long ends it.
 
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <cstddef>
@@ -9,6 +8,8 @@
 #include <memory>
 #include <string>
 #include <string_view>
+
+#include "net/byte_stream.hpp"
 
 namespace tandem::net {
 
@@ -19,7 +20,7 @@ class socket_writer {
     std::function<void()> on_drained;  ///< nothing waits any more
     std::function<void()> on_failed;   ///< the peer is gone or does not read
   };
-  socket_writer(boost::asio::ip::tcp::socket& socket, std::chrono::milliseconds stall_limit, events handlers);
+  socket_writer(byte_stream& stream, std::chrono::milliseconds stall_limit, events handlers);
 
   void send(std::string_view bytes, const std::shared_ptr<void>& owner);
   std::size_t waiting() const { return waiting_.size() + writing_.size() - written_; }
@@ -30,7 +31,7 @@ class socket_writer {
   void write_some(const std::shared_ptr<void>& owner);
   void watch(const std::shared_ptr<void>& owner);
 
-  boost::asio::ip::tcp::socket& socket_;
+  byte_stream& stream_;
   boost::asio::steady_timer stall_timer_;
   std::chrono::milliseconds stall_limit_;
   events handlers_;

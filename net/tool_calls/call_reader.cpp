@@ -77,6 +77,7 @@ call_reader::state call_reader::in_key(char byte) {
     return state::open;
   }
   at_ = place::colon;
+  if (name_first_ && !named_ && key_ != "name") return state::broken;
   const bool twice = (key_ == "name" && named_) || (is_arguments() && has_arguments_);
   return twice ? state::broken : state::open;
 }

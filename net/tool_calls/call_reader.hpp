@@ -17,8 +17,9 @@ class call_reader {
  public:
   enum class state { open, complete, broken };
 
-  /// `offered` must outlive the reader.
-  explicit call_reader(const std::vector<std::string>& offered) : offered_(&offered) {}
+  /// `offered` must outlive the reader. `name_first`: an object that begins otherwise is broken at once, because
+  /// nothing but its name tells that it is a call.
+  call_reader(const std::vector<std::string>& offered, bool name_first) : offered_(&offered), name_first_(name_first) {}
 
   /// The byte that breaks it is not taken.
   state feed(char byte, tool_events& out);
@@ -49,6 +50,7 @@ class call_reader {
   std::string arguments_;  // read before the name, or no object
   json_scanner scanner_;
   place at_ = place::before;
+  bool name_first_ = false;
   bool named_ = false;
   bool has_arguments_ = false;
   bool begun_ = false;

@@ -1,4 +1,5 @@
-// <tool_call>{"name": …, "arguments": …}</tool_call>, as Qwen and the Hermes models write calls.
+// <tool_call>{"name": …, "arguments": …}</tool_call>, as Qwen and the Hermes models write calls. Small ones forget the
+// tags and write the object in a block of Markdown or alone.
 
 #include <optional>
 
@@ -12,8 +13,14 @@ namespace {
 
 using kind = tool_event::kind;
 
-constexpr std::string_view kOpen = "<tool_call>";
-constexpr std::string_view kClose = "</tool_call>";
+/// What stands around a call.
+struct frame {
+  std::string_view open;
+  std::string_view close;  ///< empty: nothing
+};
+constexpr frame kTags{"<tool_call>", "</tool_call>"};
+constexpr frame kBlock{"```json", "```"};
+constexpr frame kAlone{"", ""};
 
 class hermes_parser final : public tool_call_parser {
  public:
@@ -37,16 +44,20 @@ class hermes_parser final : public tool_call_parser {
   bool in_closing();
   bool in_malformed(tool_events& out);
   void say(tool_events& out, std::string_view words);
-  void open_call(tool_events& out, std::size_t tag);
+  bool begins_alone() const;
+  bool open_at(tool_events& out, std::size_t at);
+  void open_call(tool_events& out, const frame& around, std::size_t at);
   void give_back(tool_events& out);
   void end_malformed(tool_events& out);
 
   text_cursor cursor_;
   std::optional<call_reader> reader_;
-  std::string opening_;  // white space and tag before the call
-  std::string broken_;   // of a malformed call: everything so far
+  frame around_ = kTags;  // of the call
+  std::string opening_;   // white space and tag before the call
+  std::string broken_;    // of a malformed call: everything so far
   place at_ = place::words;
-  bool behind_call_ = false;  // nothing but white space since a call
+  bool said_ = false;         // words, since the beginning or the last call
+  bool behind_call_ = false;  // a call came before
 };
 
 // Gives whether it got anywhere.
@@ -68,34 +79,54 @@ bool hermes_parser::step(tool_events& out) {
 
 void hermes_parser::say(tool_events& out, std::string_view words) {
   if (words.empty()) return;
-  behind_call_ = false;
+  said_ = true;
   add_event(out, kind::content, words);
 }
 
 bool hermes_parser::in_words(tool_events& out) {
   const std::string_view rest = cursor_.rest();
-  for (std::size_t at = rest.find('<'); at != std::string_view::npos; at = rest.find('<', at + 1)) {
-    if (rest.substr(at).starts_with(kOpen)) {
-      open_call(out, at);
-      return true;
-    }
-    if (rest.substr(at).starts_with(kThinkOpen)) {
-      say(out, cursor_.take(at + kThinkOpen.size()));
-      at_ = place::thought;
-      return true;
-    }
+  if (begins_alone()) {
+    open_call(out, kAlone, rest.find('{'));
+    return true;
   }
-  const std::size_t tag = std::max(begun_at_end(rest, kOpen), begun_at_end(rest, kThinkOpen));
+  constexpr std::string_view kFirst = "<`";
+  for (std::size_t at = rest.find_first_of(kFirst); at != std::string_view::npos;
+       at = rest.find_first_of(kFirst, at + 1))
+    if (open_at(out, at)) return true;
+  std::size_t tag = 0;
+  for (const std::string_view open : {kTags.open, kBlock.open, kThinkOpen})
+    tag = std::max(tag, begun_at_end(rest, open));
   const std::size_t words = rest.size() - tag - spaces_at_end(rest.substr(0, rest.size() - tag));
   say(out, cursor_.take(words));
   return false;
 }
 
-void hermes_parser::open_call(tool_events& out, std::size_t tag) {
-  const std::size_t spaces = spaces_at_end(cursor_.rest().substr(0, tag));
-  say(out, cursor_.take(tag - spaces));
-  opening_ = cursor_.take(spaces + kOpen.size());
-  reader_.emplace(offered());
+bool hermes_parser::begins_alone() const {
+  const std::size_t first = cursor_.rest().find_first_not_of(kSpaces);
+  return !said_ && first <= limits::kMaxHeldSpaceBytes && cursor_.rest()[first] == '{';
+}
+
+bool hermes_parser::open_at(tool_events& out, std::size_t at) {
+  const std::string_view tag = cursor_.rest().substr(at);
+  if (tag.starts_with(kThinkOpen)) {
+    say(out, cursor_.take(at + kThinkOpen.size()));
+    at_ = place::thought;
+    return true;
+  }
+  for (const frame& around : {kTags, kBlock}) {
+    if (!tag.starts_with(around.open)) continue;
+    open_call(out, around, at);
+    return true;
+  }
+  return false;
+}
+
+void hermes_parser::open_call(tool_events& out, const frame& around, std::size_t at) {
+  const std::size_t spaces = spaces_at_end(cursor_.rest().substr(0, at));
+  say(out, cursor_.take(at - spaces));
+  around_ = around;
+  opening_ = cursor_.take(spaces + around.open.size());
+  reader_.emplace(offered(), around.open != kTags.open);
   at_ = place::call;
 }
 
@@ -122,6 +153,7 @@ bool hermes_parser::in_call(tool_events& out) {
     if (state == call_reader::state::open) continue;
     at_ = place::closing;
     behind_call_ = true;
+    said_ = false;
     return true;
   }
   return false;
@@ -139,31 +171,33 @@ void hermes_parser::give_back(tool_events& out) {
 }
 
 bool hermes_parser::in_closing() {
+  const std::string_view close = around_.close;
   const std::string_view rest = cursor_.rest();
   const std::size_t spaces = std::min(rest.find_first_not_of(kSpaces), rest.size());
   const std::string_view tag = rest.substr(spaces);
-  if (spaces <= limits::kMaxHeldSpaceBytes && kClose.starts_with(tag) && tag != kClose) return false;
-  if (tag.starts_with(kClose)) cursor_.take(spaces + kClose.size());
+  if (spaces <= limits::kMaxHeldSpaceBytes && close.starts_with(tag) && tag != close) return false;
+  if (!close.empty() && tag.starts_with(close)) cursor_.take(spaces + close.size());
   at_ = place::words;
   return true;
 }
 
 bool hermes_parser::in_malformed(tool_events& out) {
   const std::string_view rest = cursor_.rest();
-  const std::size_t end = rest.find(kClose);
+  const std::string_view close = around_.close;
+  const std::size_t end = close.empty() ? std::string_view::npos : rest.find(close);
   const bool found = end != std::string_view::npos;
-  const std::string_view more = cursor_.take(found ? end : rest.size() - begun_at_end(rest, kClose));
+  const std::string_view more = cursor_.take(found ? end : rest.size() - begun_at_end(rest, close));
   add_event(out, kind::arguments, more);
   broken_ += more;
   if (!found && broken_.size() < limits::kMaxToolCallBytes) return false;
-  if (found) broken_ += cursor_.take(kClose.size());
+  if (found) broken_ += cursor_.take(close.size());
   end_malformed(out);
   return true;
 }
 
 void hermes_parser::end_malformed(tool_events& out) {
   add_event(out, kind::malformed, broken_);
-  behind_call_ = false;
+  said_ = true;
   at_ = place::words;
 }
 
@@ -171,7 +205,7 @@ void hermes_parser::end(tool_events& out) {
   const std::string_view rest = cursor_.take(cursor_.rest().size());
   switch (at_) {
     case place::words:
-      if (behind_call_ && rest.find_first_not_of(kSpaces) == std::string_view::npos) return;
+      if (behind_call_ && !said_ && rest.find_first_not_of(kSpaces) == std::string_view::npos) return;
       return say(out, rest);
     case place::thought:
       return say(out, rest);

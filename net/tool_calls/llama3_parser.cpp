@@ -110,7 +110,7 @@ bool llama3_parser::in_thought(tool_events& out) {
 }
 
 void llama3_parser::open_call() {
-  reader_.emplace(offered());
+  reader_.emplace(offered(), true);
   at_ = place::call;
 }
 

@@ -16,6 +16,7 @@ inline constexpr std::string_view kThinkClose = "</think>";
 
 /// Length of the longest end of `text` that begins `tag` without being all of it.
 inline std::size_t begun_at_end(std::string_view text, std::string_view tag) {
+  if (tag.empty()) return 0;
   for (std::size_t length = std::min(text.size(), tag.size() - 1); length > 0; --length)
     if (text.ends_with(tag.substr(0, length))) return length;
   return 0;

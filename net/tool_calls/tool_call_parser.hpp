@@ -14,7 +14,8 @@ namespace tandem::net {
 /// How a model writes calls.
 enum class tool_call_format : std::uint8_t {
   none,
-  hermes,       ///< <tool_call>{"name": …, "arguments": …}</tool_call>, any number between other text: Qwen, Hermes
+  hermes,  ///< <tool_call>{"name": …, "arguments": …}</tool_call>, any number between other text: Qwen, Hermes;
+           ///< the object alone or in a ```json block, too, as small models write it
   llama3_json,  ///< the whole text is {"name": …, "parameters": …}, several with ';' between them
 };
 

@@ -25,12 +25,12 @@ class websocket_session final : public connection,
                                 public socket_channel,
                                 public std::enable_shared_from_this<websocket_session> {
  public:
-  websocket_session(io_lane& lane, asio::ip::tcp::socket socket, const socket_terms& terms)
+  websocket_session(io_lane& lane, std::unique_ptr<byte_stream> stream, const socket_terms& terms)
       : lane_(lane),
-        socket_(std::move(socket)),
+        stream_(std::move(stream)),
         membership_(lane, this),
-        timer_(socket_.get_executor()),
-        writer_(socket_, lane.edge.options.timeouts.write, {[this] { on_drained(); }, [this] { cut(true); }}),
+        timer_(stream_->get_executor()),
+        writer_(*stream_, lane.edge.options.timeouts.write, {[this] { on_drained(); }, [this] { cut(true); }}),
         reader_(limits::kMaxWebSocketMessageBytes, terms.deflate.has_value()),
         deflate_(terms.deflate) {
     lane_.engine->count_websocket(+1);
@@ -67,7 +67,7 @@ class websocket_session final : public connection,
   void cut(bool lost);
 
   io_lane& lane_;
-  asio::ip::tcp::socket socket_;
+  std::unique_ptr<byte_stream> stream_;
   lane_membership membership_;
   asio::steady_timer timer_;
   socket_writer writer_;
@@ -95,7 +95,7 @@ void websocket_session::start(const socket_terms& terms, protocol_maker make_pro
 
 void websocket_session::read() {
   if (phase_ == phase::closed) return;
-  socket_.async_read_some(asio::buffer(chunk_), [self = shared_from_this()](const io_error& reason, std::size_t bytes) {
+  stream_->read_some(asio::buffer(chunk_), [self = shared_from_this()](const io_error& reason, std::size_t bytes) {
     if (self->phase_ == phase::closed) return;
     if (reason) return self->cut(true);
     self->heard_ = true;
@@ -221,8 +221,7 @@ void websocket_session::lose_protocol(bool lost) {
 
 void websocket_session::end_sending() {
   if (!writer_.idle()) return;
-  io_error ignored;
-  socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+  stream_->end_sending();
 }
 
 void websocket_session::cut(bool lost) {
@@ -232,16 +231,15 @@ void websocket_session::cut(bool lost) {
   lose_protocol(lost);
   timer_.cancel();
   writer_.stop();
-  io_error ignored;
-  socket_.close(ignored);
+  stream_->close();
 }
 
 }  // namespace
 
-void start_websocket(io_lane& lane, asio::ip::tcp::socket socket, const http_request& upgrade,
+void start_websocket(io_lane& lane, std::unique_ptr<byte_stream> stream, const http_request& upgrade,
                      protocol_maker make_protocol) {
   const socket_terms terms = agree(upgrade);
-  std::make_shared<websocket_session>(lane, std::move(socket), terms)
+  std::make_shared<websocket_session>(lane, std::move(stream), terms)
       ->start(terms, make_protocol, lane.edge.keys.find(upgrade));
 }
 

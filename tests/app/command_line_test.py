@@ -72,7 +72,10 @@ class CommandLine(unittest.TestCase):
         self.refused(run("generate", CYCLE, "--max-tokens", "x"), 2, "--max-tokens")
         self.refused(run("generate", CYCLE), 2, "--prompt")
         self.refused(run("generate"), 2, "MODEL")
-        self.refused(run("serve", CYCLE, "--ssl-keyfile", "k"), 2, "not offered yet")
+        self.refused(run("serve", CYCLE, "--ssl-keyfile", "k"), 2, "needs --ssl-certfile")
+        self.refused(run("serve", CYCLE, "--ssl-certfile", "none.pem"), 1, "--ssl-certfile none.pem: the file cannot be read")
+        self.refused(run("serve", CYCLE, "--max-requests-per-key", "2"), 2, "needs --api-key")
+        self.refused(run("serve", CYCLE, "--allowed-origins", "[1]"), 2, "--allowed-origins")
         self.refused(run("worker"), 2, "not offered yet")
         self.refused(run("models", "fetch", "smollm2"), 2, "smollm2-135m")
 

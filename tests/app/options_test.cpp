@@ -107,6 +107,39 @@ TEST(options, every_flag_reaches_its_field) {
   EXPECT_TRUE(outcome.values.logging.json);
 }
 
+TEST(options, flags_of_the_server_reach_their_fields) {
+  const parsed outcome = parse(
+      "M --ssl-certfile c --ssl-keyfile k --ssl-ca-certs a --ssl-cert-reqs 1 --api-key x --max-requests-per-key 4 "
+      "--allowed-origins '[\"https://a\",\"https://b\"]' --allowed-methods POST --allow-credentials "
+      "--tool-call-parser llama3_json --enable-auto-tool-choice");
+  ASSERT_EQ(outcome.problem, "");
+  const server_options& server = outcome.values.server;
+  EXPECT_EQ(server.tls.certificate_file + server.tls.key_file + server.tls.client_ca_file, "cka");
+  EXPECT_EQ(server.tls.client_certificates, 1);
+  EXPECT_EQ(server.max_requests_per_key, 4);
+  EXPECT_EQ(server.cross_origin.origins, (std::vector<std::string>{"https://a", "https://b"}));
+  EXPECT_EQ(server.cross_origin.methods, std::vector<std::string>{"POST"});
+  EXPECT_TRUE(server.cross_origin.headers.empty());
+  EXPECT_TRUE(server.cross_origin.credentials);
+  EXPECT_EQ(server.tool_calls, tool_call_parser::llama3_json);
+  EXPECT_EQ(parse("M").values.server.tool_calls, tool_call_parser::automatic);
+}
+
+TEST(options, lists_of_origins_come_from_a_file_too) {
+  const config_file file("model: M\nallowed-origins: [\"https://a\", \"https://b\"]\n");
+  EXPECT_EQ(parse("--config " + file.path()).values.server.cross_origin.origins,
+            (std::vector<std::string>{"https://a", "https://b"}));
+}
+
+TEST(options, flags_of_the_server_that_need_others_are_refused_alone) {
+  EXPECT_TRUE(says(parse("M --ssl-keyfile k"), "--ssl-keyfile needs --ssl-certfile."));
+  EXPECT_TRUE(says(parse("M --ssl-ca-certs a"), "--ssl-ca-certs needs --ssl-certfile."));
+  EXPECT_TRUE(says(parse("M --ssl-certfile c --ssl-cert-reqs 2"), "needs --ssl-ca-certs."));
+  EXPECT_TRUE(says(parse("M --max-requests-per-key 1"), "needs --api-key."));
+  EXPECT_TRUE(says(parse("M --allowed-origins [1]"), "--allowed-origins"));
+  EXPECT_TRUE(says(parse("M --allowed-origins '[\"a\"'"), "JSON list"));
+}
+
 TEST(options, the_kv_cache_has_four_formats) {
   EXPECT_EQ(parse("M").values.engine.kv_dtype, kv_cache_dtype::automatic);
   EXPECT_EQ(parse("M --kv-cache-dtype bf16").values.engine.kv_dtype, kv_cache_dtype::bf16);
@@ -122,7 +155,6 @@ TEST(options, a_wrong_value_names_the_flag) {
 }
 
 TEST(options, flags_of_later_versions_are_refused_with_a_reason) {
-  EXPECT_TRUE(says(parse("M --ssl-keyfile k"), "TLS is not offered yet"));
   EXPECT_TRUE(says(parse("M --tensor-parallel-size 2"), "only 1 is offered yet"));
   EXPECT_TRUE(says(parse("M --gpu-memory-utilization 0.5"), "--kv-cache-memory"));
   EXPECT_TRUE(says(parse("M --trace t"), "not offered yet"));

@@ -61,7 +61,7 @@ class ReadmeCommands(unittest.TestCase):
                     self.assertIn("not_found", shown)
 
     def test_command_line_blocks_run(self):
-        blocks = list(marked_blocks("cli"))
+        blocks = [(page, text.replace("8443", str(free_port()))) for page, text in marked_blocks("cli")]
         self.assertGreater(len(blocks), 1)
         self.run_blocks(blocks)
 

@@ -179,6 +179,69 @@ class openai_client(Served):
         self.assertEqual(len(asyncio.run(all_of_them())), 16)
 
 
+WEATHER = {"type": "function", "function": {
+    "name": "get_weather", "description": "The weather of a city",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}}
+
+
+@unittest.skipUnless(HAVE_OPENAI and real("qwen2.5-coder-0.5b"), "no openai package or no model that knows tools")
+class openai_client_with_tools(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server(real("qwen2.5-coder-0.5b"), "--max-model-len", "1024")
+        cls.client = openai.OpenAI(base_url=f"http://{cls.server.host}:{cls.server.port}/v1", api_key="any",
+                                   max_retries=0, timeout=WAIT_S)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.client.close()
+        cls.server.__exit__()
+
+    def wanted(self, **more):
+        question = [{"role": "user", "content": "What is the weather in Paris? Use the tool."}]
+        return {"model": self.server.name, "messages": question, "tools": [WEATHER], "max_tokens": 64,
+                "temperature": 0, **more}
+
+    def check(self, choice):
+        self.assertEqual(choice.finish_reason, "tool_calls")
+        self.assertIn(choice.message.content, (None, ""))
+        call, = choice.message.tool_calls
+        self.assertEqual((call.type, call.function.name), ("function", "get_weather"))
+        self.assertEqual(json.loads(call.function.arguments), {"city": "Paris"})
+        self.assertTrue(call.id.startswith("call_"))
+        return call
+
+    def test_a_call_and_its_result_go_round(self):
+        answer = self.client.chat.completions.create(**self.wanted())
+        call = self.check(answer.choices[0])
+        wanted = self.wanted()
+        wanted["messages"] += [answer.choices[0].message.model_dump(exclude_none=True),
+                               {"role": "tool", "tool_call_id": call.id, "content": "Sunny, 23 degrees."}]
+        reply = self.client.chat.completions.create(**{**wanted, "tool_choice": "none"})
+        self.assertEqual(reply.choices[0].message.role, "assistant")
+        self.assertGreater(reply.usage.prompt_tokens, answer.usage.total_tokens)
+
+    def test_the_accumulator_of_the_client_puts_a_stream_of_calls_together(self):
+        with self.client.chat.completions.stream(**self.wanted()) as stream:
+            kinds = {event.type for event in stream}
+            self.check(stream.get_final_completion().choices[0])
+        self.assertIn("tool_calls.function.arguments.done", kinds)
+
+    def test_every_choice_has_calls_of_its_own(self):
+        answer = self.client.chat.completions.create(**self.wanted(n=2))
+        first, second = (self.check(choice) for choice in answer.choices)
+        self.assertNotEqual(first.id, second.id)
+
+    def test_without_tool_choice_the_call_stays_text(self):
+        answer = self.client.chat.completions.create(**self.wanted(tool_choice="none"))
+        self.assertIsNone(answer.choices[0].message.tool_calls)
+        self.assertIn("get_weather", answer.choices[0].message.content)
+
+    def test_what_is_not_offered_is_told(self):
+        with self.assertRaises(openai.BadRequestError):
+            self.client.chat.completions.create(**self.wanted(tools=[{"type": "function", "function": {"name": "no name"}}]))
+
+
 @unittest.skipUnless(HAVE_OPENAI, "the openai package is not there")
 class openai_client_with_keys(unittest.TestCase):
     def test_a_wrong_key_is_an_authentication_error_and_the_right_one_works(self):

@@ -24,11 +24,11 @@ def real(name):
 
 
 class Server:
-    def __init__(self, model, *flags):
+    def __init__(self, model, *flags, log=subprocess.DEVNULL):
         self.process = subprocess.Popen([TANDEM, "serve", model, "--port", "0", *flags], stdout=subprocess.PIPE,
-                                        stderr=subprocess.DEVNULL, text=True)
+                                        stderr=log, text=True)
         line = self.process.stdout.readline()
-        ready = re.match(r"tandem: serving (\S+) on http://([\d.]+):(\d+) \(device .*\)", line)
+        ready = re.match(r"tandem: serving (\S+) on https?://([\d.]+):(\d+) \(device .*\)", line)
         if not ready:
             self.process.kill()
             raise AssertionError(f"no ready line but {line!r}")

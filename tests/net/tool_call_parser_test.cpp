@@ -108,6 +108,22 @@ TEST(hermes_parser, gives_malformed_calls_back_as_they_were) {
   }
 }
 
+TEST(hermes_parser, takes_calls_without_tags_where_only_their_name_tells) {
+  const std::string call = R"({"name": "add", "arguments": {"a": 1}})";
+  EXPECT_EQ(hermes(call), "[add({\"a\": 1})]");
+  EXPECT_EQ(hermes("\n" + call + "\n" + call + "\n"), "[add({\"a\": 1})][add({\"a\": 1})]");
+  EXPECT_EQ(hermes(call + " and words " + call), "[add({\"a\": 1})] and words " + call);
+  EXPECT_EQ(hermes("```json\n" + call + "\n```"), "[add({\"a\": 1})]");
+  EXPECT_EQ(hermes("Like this:\n```json\n" + call + "\n``` Done."), "Like this:[add({\"a\": 1})] Done.");
+  for (const std::string text : {R"({"city": "Paris", "name": "add"})", R"({"name": "John", "arguments": {}})",
+                                 "```json\n{\"name\": \"John\"}\n```", "```json\n[1]\n``` and ```cpp\nx\n```",
+                                 "``` `` `", "{", "See {\"name\": \"add\"}", "```json"}) {
+    EXPECT_EQ(hermes(text), text);
+    EXPECT_EQ(whole(tool_call_format::hermes, text), text);
+  }
+  EXPECT_EQ(hermes("```json\n{\"name\": \"add\", \"arguments\": {1}}\n``` x"), "[?add({1}}\n)] x");
+}
+
 TEST(hermes_parser, a_broken_call_does_not_hide_the_next_one) {
   EXPECT_EQ(hermes("<tool_call>\n<tool_call>{\"name\": \"add\", \"arguments\": {}}</tool_call>"),
             "<tool_call>\n[add({})]");
