@@ -30,9 +30,14 @@ struct active_run {
   std::string steered_id;        // the response that `taken` steered
 };
 
+struct waiting_request {
+  response_request request;
+  std::size_t bytes = 0;  // of its event
+};
+
 /// Requests of one `stream_id`. They run one after the other unless they ask otherwise, as OpenAI's do.
 struct request_lane {
-  std::deque<response_request> waiting;
+  std::deque<waiting_request> waiting;
   std::size_t running = 0;
 };
 
@@ -57,7 +62,7 @@ class responses_protocol final : public socket_protocol, public response_listene
   void on_ended(response_run& run) override;
   void on_whole(response_run& run, http_response response) override;
 
-  void create(response_request request);
+  void create(response_request request, std::size_t bytes);
   void start(std::shared_ptr<const response_request> request, std::string conversation, active_run entry);
   void start_waiting(const std::string& stream_id);
   void start_from_client(response_request request);
@@ -80,8 +85,9 @@ class responses_protocol final : public socket_protocol, public response_listene
   socket_channel& channel_;
   socket_key key_;
   event_feed feed_;
-  std::map<std::string, active_run> runs_;                       // by response id
-  std::map<std::string, request_lane> lanes_;                    // by stream id; those with work
+  std::map<std::string, active_run> runs_;     // by response id
+  std::map<std::string, request_lane> lanes_;  // by stream id; those with work
+  std::size_t waiting_bytes_ = 0;
   std::size_t waiting_ = 0;                                      // requests in lanes_
   std::map<std::string, std::vector<steering>> pending_steers_;  // by the response that waits for tools' results
   std::deque<std::shared_ptr<response_record>> unstored_;  // the last ones, for previous_response_id on this socket
@@ -99,7 +105,7 @@ void responses_protocol::on_text(const std::string& text) {
     case client_event_kind::unknown:
       return;
     case client_event_kind::create:
-      return create(std::move(event.create));
+      return create(std::move(event.create), text.size());
     case client_event_kind::steer:
       return steer(std::move(event));
     case client_event_kind::cancel:
@@ -122,7 +128,7 @@ void responses_protocol::send(const std::string& event) {
   if (!closed_) channel_.send(event);
 }
 
-void responses_protocol::create(response_request request) {
+void responses_protocol::create(response_request request, std::size_t bytes) {
   if (finishing_) {
     return refuse({error_code::unavailable, "The server is shutting down; use another one.", {}}, request.stream_id);
   }
@@ -132,8 +138,13 @@ void responses_protocol::create(response_request request) {
   }
   request_lane& lane = lanes_[request.stream_id];
   if (request.concurrent || (lane.running == 0 && lane.waiting.empty())) return start_from_client(std::move(request));
+  if (waiting_bytes_ + bytes > limits::kMaxWebSocketMessageBytes) {
+    return refuse({error_code::overloaded, "Too much input waits on this socket; wait for some responses.", {}},
+                  request.stream_id);
+  }
   ++waiting_;
-  lane.waiting.push_back(std::move(request));
+  waiting_bytes_ += bytes;
+  lane.waiting.push_back({std::move(request), bytes});
 }
 
 // --- lanes -----------------------------------------------------------------------------------------------------
@@ -185,10 +196,11 @@ void responses_protocol::start_waiting(const std::string& stream_id) {
     lanes_.erase(found);
     return;
   }
-  --waiting_;
-  response_request next = std::move(lane.waiting.front());
+  waiting_request next = std::move(lane.waiting.front());
   lane.waiting.pop_front();
-  start_from_client(std::move(next));
+  --waiting_;
+  waiting_bytes_ -= next.bytes;
+  start_from_client(std::move(next.request));
 }
 
 // --- what runs -------------------------------------------------------------------------------------------------
@@ -339,9 +351,10 @@ void responses_protocol::cancel(const client_event& event) {
 void responses_protocol::cancel_lane(const std::string& stream_id) {
   const auto found = lanes_.find(stream_id);
   if (found == lanes_.end()) return;
-  const std::size_t dropped = std::exchange(found->second.waiting, {}).size();
-  waiting_ -= dropped;
-  for (std::size_t i = 0; i < dropped; ++i) {
+  const auto dropped = std::exchange(found->second.waiting, {});
+  waiting_ -= dropped.size();
+  for (const waiting_request& one : dropped) waiting_bytes_ -= one.bytes;
+  for (std::size_t i = 0; i < dropped.size(); ++i) {
     send(error_event(error{error_code::cancelled, "The response was cancelled before it began.", {}}, stream_id));
   }
   for (auto& [id, entry] : runs_) {
@@ -380,6 +393,7 @@ void responses_protocol::on_closed(bool lost) {
   feed_.close();
   lanes_.clear();
   waiting_ = 0;
+  waiting_bytes_ = 0;
   for (const auto& [id, entry] : std::exchange(runs_, {})) {
     if (lost) {
       entry.run->let_go();
