@@ -48,7 +48,7 @@ class responses_protocol final : public socket_protocol, public response_listene
         channel_(channel),
         key_(key),
         feed_(lane, channel,
-              {[this](const std::string&) { tell_when_quiet(); },
+              {[this](const std::string& id) { on_all_sent(id); },
                [this](const std::string& id) { on_events_lost(id); }}) {}
 
   void on_text(const std::string& text) override;
@@ -76,6 +76,7 @@ class responses_protocol final : public socket_protocol, public response_listene
   void set_paused(const client_event& event, bool paused);
   void resume_from(const client_event& event);
   void keep_unstored(const response_run& run);
+  void on_all_sent(const std::string& id);
   void on_events_lost(const std::string& id);
   void refuse(const error& reason, const std::string& stream_id);
   void send(const std::string& event);
@@ -85,8 +86,9 @@ class responses_protocol final : public socket_protocol, public response_listene
   socket_channel& channel_;
   socket_key key_;
   event_feed feed_;
-  std::map<std::string, active_run> runs_;     // by response id
-  std::map<std::string, request_lane> lanes_;  // by stream id; those with work
+  std::map<std::string, active_run> runs_;           // by response id
+  std::map<std::string, request_lane> lanes_;        // by stream id; those with work
+  std::map<std::string, std::string> last_of_lane_;  // stream id → its last response in the feed
   std::size_t waiting_bytes_ = 0;
   std::size_t waiting_ = 0;                                      // requests in lanes_
   std::map<std::string, std::vector<steering>> pending_steers_;  // by the response that waits for tools' results
@@ -209,7 +211,9 @@ void responses_protocol::on_begun(response_run& run) {
   const std::string& id = run.record()->id();
   active_run& entry = runs_.at(id);
   entry.taken.clear();
-  feed_.follow(run.record(), 0, lane_members(id, entry.stream_id));
+  std::string before = entry.steered_id;  // events of a lane come in the order of its responses
+  if (!run.request().concurrent) before = std::exchange(last_of_lane_[entry.stream_id], id);
+  feed_.follow(run.record(), 0, lane_members(id, entry.stream_id), std::move(before));
   feed_.pump();
 }
 
@@ -253,6 +257,11 @@ void responses_protocol::keep_unstored(const response_run& run) {
 
 void responses_protocol::tell_when_quiet() {
   if (!closed_ && quiet()) channel_.on_quiet();
+}
+
+void responses_protocol::on_all_sent(const std::string& id) {
+  std::erase_if(last_of_lane_, [&](const auto& entry) { return entry.second == id; });
+  tell_when_quiet();
 }
 
 void responses_protocol::on_events_lost(const std::string& id) {
