@@ -100,10 +100,11 @@ async def measure(process, port, arguments):
     beside = await active(port, arguments.active, arguments.tokens)
     for socket in idle:
         socket.writer.close()
+    after = await active(port, arguments.active, arguments.tokens)
     return {"idle_sockets": arguments.idle, "active_streams": arguments.active,
             "kib_per_socket_opened": round((opened - before) / arguments.idle, 2),
             "kib_per_socket_used_once": round((used - before) / arguments.idle, 2),
-            "gaps_without_idle": without, "gaps_beside_idle": beside}
+            "gaps_before_idle": without, "gaps_beside_idle": beside, "gaps_after_idle": after}
 
 
 def main():

@@ -41,6 +41,8 @@ inline constexpr std::chrono::seconds kDetachedResponse{10};  // a response goes
 inline constexpr std::size_t kMaxStoredResponses = 4096;
 inline constexpr std::size_t kMaxStoredResponseBytes = 64u << 20;  // with their conversations
 inline constexpr std::size_t kMaxResponseEventBytes = 4u << 20;    // of one response, read or not
+inline constexpr std::size_t kMaxAllEventBytes = 256u << 20;       // of all responses; beyond it each keeps only
+inline constexpr std::size_t kCrowdedEventBytes = 64u << 10;       // this much
 inline constexpr std::size_t kMaxEndedEventBytes = 32u << 20;      // of all responses that have ended
 inline constexpr std::chrono::seconds kEndedEventsKept{60};
 inline constexpr std::size_t kMaxResponseMetadata = 16;  // pairs; OpenAI's bounds

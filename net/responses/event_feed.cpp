@@ -12,7 +12,8 @@ constexpr std::size_t kTurnBytes = limits::kSocketPullBytes / 8;  // of one resp
 
 }  // namespace
 
-bool event_feed::follow(const std::shared_ptr<response_record>& record, std::int64_t from, std::string extra) {
+bool event_feed::follow(const std::shared_ptr<response_record>& record, std::int64_t from, std::string extra,
+                        std::string after) {
   const auto wake = [this, id = record->id()] {
     const auto found = streams_.find(id);
     if (found == streams_.end()) return;
@@ -21,7 +22,7 @@ bool event_feed::follow(const std::shared_ptr<response_record>& record, std::int
   };
   auto reader = record->read_from(from, lane_.door, wake);
   if (!reader) return false;
-  streams_[record->id()] = stream{std::move(reader), std::move(extra)};
+  streams_[record->id()] = stream{std::move(reader), std::move(extra), std::move(after)};
   return true;
 }
 
@@ -32,11 +33,15 @@ std::optional<std::int64_t> event_feed::set_paused(const std::string& id, bool p
   return found->second.reader->next_number();
 }
 
+bool event_feed::may_go(const stream& one) const {
+  return one.ready && !one.paused && (one.after.empty() || !streams_.contains(one.after));
+}
+
 std::map<std::string, event_feed::stream>::iterator event_feed::next_ready() {
   auto at = streams_.upper_bound(last_served_);
   for (std::size_t looked = 0; looked < streams_.size(); ++looked, ++at) {
     if (at == streams_.end()) at = streams_.begin();
-    if (at->second.ready && !at->second.paused) return at;
+    if (may_go(at->second)) return at;
   }
   return streams_.end();
 }

@@ -25,8 +25,10 @@ class event_feed {
   event_feed(io_lane& lane, socket_channel& channel, events handlers)
       : lane_(lane), channel_(channel), handlers_(std::move(handlers)) {}
 
-  /// `extra`: members put into every event, with a leading comma. False when the event numbered `from` is not there.
-  bool follow(const std::shared_ptr<response_record>& record, std::int64_t from, std::string extra);
+  /// `extra`: members put into every event, with a leading comma. `after`: a response whose events all come before; may
+  /// be empty. False when the event numbered `from` is not there.
+  bool follow(const std::shared_ptr<response_record>& record, std::int64_t from, std::string extra,
+              std::string after = {});
   bool follows(const std::string& id) const { return streams_.contains(id); }
   bool empty() const { return streams_.empty(); }
   std::size_t size() const { return streams_.size(); }
@@ -40,9 +42,11 @@ class event_feed {
   struct stream {
     std::unique_ptr<response_record::reader> reader;
     std::string extra;
+    std::string after;
     bool paused = false;
     bool ready = true;  // there may be something to read
   };
+  bool may_go(const stream& one) const;
   void send_some(const std::string& id);
   std::map<std::string, stream>::iterator next_ready();
 

@@ -29,6 +29,7 @@ class response_answer final : public api_answer {
   std::string finish() override {
     std::string events;
     TANDEM_ASSERT(choices_.front().end);
+    tell_tokens();
     draft_->end(*choices_.front().end, counts_, unix_seconds(), events);
     return events;
   }
@@ -42,6 +43,7 @@ class response_answer final : public api_answer {
   std::string whole() override {
     std::string unread;
     add_whole(unread);
+    tell_tokens();
     draft_->end(*choices_.front().end, counts_, unix_seconds(), unread);
     return draft_->object_json();
   }
@@ -54,6 +56,12 @@ class response_answer final : public api_answer {
     for (const tool_event& piece : parser_->feed(event.text)) add(piece, out);
     if (!event.end) return;
     for (const tool_event& piece : parser_->finish()) add(piece, out);
+  }
+
+  bool keeps_output() const override { return !format_.stream || format_.return_token_ids; }
+
+  void tell_tokens() {
+    if (format_.return_token_ids) draft_->set_tokens(prompt_ids(0), choices_.front().tokens);
   }
 
   // Log-probabilities go with the first words behind them; those of a call's tokens are not told.

@@ -136,11 +136,17 @@ void response_draft::close_call(std::string_view item_status, std::string& event
   }
 }
 
+void response_draft::set_tokens(std::vector<token_id> prompt, std::vector<token_id> output) {
+  prompt_tokens_ = std::move(prompt);
+  tokens_ = std::move(output);
+}
+
 void response_draft::end(const finish& reason, const call_counts& counts, std::int64_t now, std::string& events) {
   const bool whole = reason.reason == finish_reason::stop;
   if (output_.empty() && open_ == item::none) open_message(events);  // an answer without text is one, too
   close_item(whole && open_ == item::message ? "completed" : "incomplete", events);
   counts_ = counts;
+  finish_ = reason;
   completed_ = now;
   status_ = whole ? "completed" : "incomplete";
   if (reason.reason == finish_reason::length) incomplete_ = "max_output_tokens";
@@ -209,6 +215,12 @@ std::string response_draft::call_json(std::string_view item_status, bool whole) 
   return out.take();
 }
 
+void response_draft::write_ids(json_writer& out) const {
+  write_tokens(out.key("prompt_token_ids"), prompt_tokens_);
+  write_tokens(out.key("token_ids"), tokens_);
+  write_finish(out, finish_);
+}
+
 std::string response_draft::object_json() const {
   json_writer out;
   out.begin_object().key("id").string(identity_.id).key("object").string("response");
@@ -236,6 +248,7 @@ std::string response_draft::object_json() const {
     out.null();
   }
   if (counts_ && identity_.include_timings) write_timings(out.key("timings"), *counts_);
+  if (finish_ && identity_.include_token_ids) write_ids(out);
   out.end_object();
   std::string object = out.take();
   object.pop_back();

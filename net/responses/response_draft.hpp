@@ -20,6 +20,7 @@ struct response_identity {
   std::string settings_json;
   bool include_logprobs = false;
   bool include_timings = false;
+  bool include_token_ids = false;
 };
 
 /// Events are JSON objects, one a line, without their sequence numbers, which the record gives them. Owner: one
@@ -35,6 +36,8 @@ class response_draft {
   void begin_call(std::string call_id, std::string_view name, std::string& events);
   void add_arguments(std::string_view piece, std::string& events);
   void end_call(bool complete, std::string& events);
+  /// For requests that want ids, before the last words.
+  void set_tokens(std::vector<token_id> prompt, std::vector<token_id> output);
   /// The last words: of the open item, then `response.completed` or `response.incomplete`.
   void end(const finish& reason, const call_counts& counts, std::int64_t now, std::string& events);
   /// It was asked to make nothing: completed, without output.
@@ -71,6 +74,7 @@ class response_draft {
   void close_item(std::string_view item_status, std::string& events);
   void close_message(std::string_view item_status, std::string& events);
   void close_call(std::string_view item_status, std::string& events);
+  void write_ids(json_writer& out) const;
   std::string text_part(bool whole) const;
   std::string message_json(std::string_view item_status, bool whole) const;
   std::string call_json(std::string_view item_status, bool whole) const;
@@ -84,6 +88,9 @@ class response_draft {
   std::optional<call_counts> counts_;  // when it ended
   std::int64_t completed_ = 0;         // Unix seconds; 0: not yet
   std::vector<std::string> output_;    // finished items
+  std::optional<finish> finish_;       // the engine's own word
+  std::vector<token_id> prompt_tokens_;
+  std::vector<token_id> tokens_;
   bool steered_ = false;
   // The open item:
   item open_ = item::none;

@@ -98,8 +98,7 @@ class end_waiter final : public running_call {
     reader_ = record_->read_from(record_->next_number(), lane.door, [this] { look(); });
   }
   void abandon() override { reader_.reset(); }
-
- private:
+  /// Answers if it has ended.
   void look() {
     std::vector<std::string> unread;
     if (!reader_) return;
@@ -112,6 +111,7 @@ class end_waiter final : public running_call {
     channel->send(std::move(response));
   }
 
+ private:
   std::shared_ptr<response_record> record_;
   std::weak_ptr<response_channel> channel_;
   std::unique_ptr<response_record::reader> reader_;
@@ -229,7 +229,8 @@ answered answer_get_response(io_lane& lane, http_request& request, std::weak_ptr
   if (!record) return refuse(channel, unknown_response(at.id));
   if (at.what == "input_items") return list_items(request, *record, channel);
   if (!at.what.empty()) return refuse(channel, unknown_part(request));
-  if (request.query_value("stream") == "true") return stream_again(lane, request, record, std::move(channel));
+  if (request.method == "GET" && request.query_value("stream") == "true")
+    return stream_again(lane, request, record, std::move(channel));
   return reply(channel, record->object_json());
 }
 
@@ -242,6 +243,7 @@ answered answer_post_to_response(io_lane& lane, http_request& request, std::weak
   const auto waiter = std::make_shared<end_waiter>(record, channel);
   waiter->start(lane);
   for (const request_id each : lane.edge.calls.find(at.id)) lane.engine->cancel(each);
+  waiter->look();  // it may have ended on another lane meanwhile
   return waiter;
 }
 

@@ -13,6 +13,29 @@ namespace tandem::net {
 response_record::response_record(std::string id, std::vector<input_item> input_items)
     : id_(std::move(id)), input_items_(std::move(input_items)) {}
 
+response_record::~response_record() {
+  drop_events();
+}
+
+void response_record::count_in(std::shared_ptr<event_budget> budget) {
+  std::lock_guard lock(mutex_);
+  TANDEM_ASSERT(event_bytes_ == 0);
+  budget_ = std::move(budget);
+}
+
+void response_record::add_bytes(std::size_t bytes) {
+  event_bytes_ += bytes;
+  if (budget_) budget_->used += bytes;
+}
+
+void response_record::drop_oldest() {
+  const std::size_t bytes = events_.front().size();
+  event_bytes_ -= bytes;
+  if (budget_) budget_->used -= bytes;
+  events_.pop_front();
+  ++first_;
+}
+
 void response_record::append(std::string_view lines) {
   std::lock_guard lock(mutex_);
   while (!lines.empty()) {
@@ -20,7 +43,7 @@ void response_record::append(std::string_view lines) {
     TANDEM_ASSERT(end != std::string_view::npos && end > 1 && lines[end - 1] == '}');
     const std::int64_t number = first_ + static_cast<std::int64_t>(events_.size());
     events_.push_back(fmt::format("{},\"sequence_number\":{}}}", lines.substr(0, end - 1), number));
-    event_bytes_ += events_.back().size();
+    add_bytes(events_.back().size());
     lines.remove_prefix(end + 1);
   }
   shed();
@@ -29,11 +52,9 @@ void response_record::append(std::string_view lines) {
 
 // The oldest go first: those that all have read, then those that a slow reader has not.
 void response_record::shed() {
-  while (event_bytes_ > limits::kMaxResponseEventBytes && !events_.empty()) {
-    event_bytes_ -= events_.front().size();
-    events_.pop_front();
-    ++first_;
-  }
+  const bool crowded = budget_ && budget_->used > budget_->most;
+  const std::size_t most = crowded ? limits::kCrowdedEventBytes : limits::kMaxResponseEventBytes;
+  while (event_bytes_ > most) drop_oldest();
   for (const auto& one : readers_) one->behind = one->behind || one->next < first_;
 }
 
@@ -115,9 +136,7 @@ std::size_t response_record::kept_bytes() const {
 
 void response_record::drop_events() {
   std::lock_guard lock(mutex_);
-  first_ += static_cast<std::int64_t>(events_.size());
-  events_ = {};
-  event_bytes_ = 0;
+  while (!events_.empty()) drop_oldest();
   for (const auto& one : readers_) one->behind = one->behind || one->next < first_;
   wake_all();
 }

@@ -2,6 +2,8 @@
 /// What is kept of one response: its events while somebody may want them, its object and conversation when it is
 /// stored.
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -11,18 +13,29 @@
 #include <string_view>
 #include <vector>
 
+#include "config/edge_limits.hpp"
 #include "net/bridge.hpp"
 #include "net/responses/input_items.hpp"
 
 namespace tandem::net {
 
+/// Bytes of the events of all responses together. Owner: the store; records keep it alive.
+struct event_budget {
+  std::atomic<std::size_t> used{0};
+  std::size_t most = limits::kMaxAllEventBytes;
+};
+
 /// Thread-safe: made on one lane, read on any. Owner: shared by the run, the store and readers.
 class response_record : public std::enable_shared_from_this<response_record> {
  public:
   response_record(std::string id, std::vector<input_item> input_items);
+  ~response_record();
 
   const std::string& id() const { return id_; }
   const std::vector<input_item>& input_items() const { return input_items_; }
+
+  /// Its events count in `budget` from now on. Before the first one.
+  void count_in(std::shared_ptr<event_budget> budget);
 
   // --- the run's side -------------------------------------------------------------------------------------------
   /// Events, one JSON object a line: each gets the next sequence number.
@@ -59,6 +72,8 @@ class response_record : public std::enable_shared_from_this<response_record> {
   };
   void wake_all();
   void shed();
+  void drop_oldest();
+  void add_bytes(std::size_t bytes);
   void detach(const attached* one);
 
   const std::string id_;
@@ -67,6 +82,7 @@ class response_record : public std::enable_shared_from_this<response_record> {
   std::deque<std::string> events_;
   std::int64_t first_ = 0;  // number of events_.front()
   std::size_t event_bytes_ = 0;
+  std::shared_ptr<event_budget> budget_;  // null: counted nowhere
   bool ended_ = false;
   std::string object_json_;
   std::string conversation_;

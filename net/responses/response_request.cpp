@@ -194,6 +194,7 @@ response_request read_response(field_reader& fields, std::string_view timeout_he
   read_lane(fields, out);
   out.call.stream = fields.boolean("stream").value_or(false);
   out.call.include_timings = fields.boolean("include_timings").value_or(false);
+  out.call.return_token_ids = fields.boolean("return_token_ids").value_or(false);
   out.store = fields.boolean("store").value_or(true);
   out.generate = fields.boolean("generate").value_or(true);
   out.previous_id = std::string(fields.string("previous_response_id", 2 * limits::kMaxExternalIdBytes).value_or(""));

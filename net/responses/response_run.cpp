@@ -21,7 +21,8 @@ response_identity identity_of(const response_request& request, const std::string
           unix_seconds(),
           request.settings_json,
           request.call.logprobs,
-          request.call.include_timings};
+          request.call.include_timings,
+          request.call.return_token_ids};
 }
 
 }  // namespace

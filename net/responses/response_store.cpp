@@ -7,10 +7,11 @@
 
 namespace tandem::net {
 
-bool response_store::add(std::shared_ptr<response_record> record) {
+bool response_store::add(const std::shared_ptr<response_record>& record) {
   std::lock_guard lock(mutex_);
-  const std::string id = record->id();
-  return records_.emplace(id, std::move(record)).second;
+  const auto [at, added] = records_.emplace(record->id(), record);
+  if (added) record->count_in(budget_);
+  return added;
 }
 
 std::shared_ptr<response_record> response_store::find(const std::string& id) const {

@@ -21,16 +21,19 @@ struct response_store_bounds {
   std::size_t bytes = limits::kMaxStoredResponseBytes;
   std::size_t event_bytes = limits::kMaxEndedEventBytes;
   std::chrono::milliseconds events_kept = limits::kEndedEventsKept;
+  std::size_t all_event_bytes = limits::kMaxAllEventBytes;  ///< also of what runs
 };
 
 /// Thread-safe: io threads share it. What runs is bounded by the requests in flight.
 class response_store {
  public:
   using time = std::chrono::steady_clock::time_point;
-  explicit response_store(response_store_bounds bounds = {}) : bounds_(bounds) {}
+  explicit response_store(response_store_bounds bounds = {}) : bounds_(bounds) {
+    budget_->most = bounds.all_event_bytes;
+  }
 
   /// False when the id is taken.
-  bool add(std::shared_ptr<response_record> record);
+  bool add(const std::shared_ptr<response_record>& record);
   /// Null when there is none.
   std::shared_ptr<response_record> find(const std::string& id) const;
   /// The record has concluded. Kept: it counts from now on, and the oldest ones go when there are too many.
@@ -51,7 +54,8 @@ class response_store {
   void drop_old_events(time now);
   void forget(std::deque<ended>::iterator one);
 
-  response_store_bounds bounds_;
+  const response_store_bounds bounds_;
+  const std::shared_ptr<event_budget> budget_ = std::make_shared<event_budget>();
   mutable std::mutex mutex_;  // guards all below
   std::unordered_map<std::string, std::shared_ptr<response_record>> records_;
   std::deque<ended> ended_;  // oldest first

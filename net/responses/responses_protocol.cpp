@@ -30,9 +30,14 @@ struct active_run {
   std::string steered_id;        // the response that `taken` steered
 };
 
+struct waiting_request {
+  response_request request;
+  std::size_t bytes = 0;  // of its event
+};
+
 /// Requests of one `stream_id`. They run one after the other unless they ask otherwise, as OpenAI's do.
 struct request_lane {
-  std::deque<response_request> waiting;
+  std::deque<waiting_request> waiting;
   std::size_t running = 0;
 };
 
@@ -43,7 +48,7 @@ class responses_protocol final : public socket_protocol, public response_listene
         channel_(channel),
         key_(key),
         feed_(lane, channel,
-              {[this](const std::string&) { tell_when_quiet(); },
+              {[this](const std::string& id) { on_all_sent(id); },
                [this](const std::string& id) { on_events_lost(id); }}) {}
 
   void on_text(const std::string& text) override;
@@ -57,7 +62,7 @@ class responses_protocol final : public socket_protocol, public response_listene
   void on_ended(response_run& run) override;
   void on_whole(response_run& run, http_response response) override;
 
-  void create(response_request request);
+  void create(response_request request, std::size_t bytes);
   void start(std::shared_ptr<const response_request> request, std::string conversation, active_run entry);
   void start_waiting(const std::string& stream_id);
   void start_from_client(response_request request);
@@ -71,6 +76,7 @@ class responses_protocol final : public socket_protocol, public response_listene
   void set_paused(const client_event& event, bool paused);
   void resume_from(const client_event& event);
   void keep_unstored(const response_run& run);
+  void on_all_sent(const std::string& id);
   void on_events_lost(const std::string& id);
   void refuse(const error& reason, const std::string& stream_id);
   void send(const std::string& event);
@@ -80,8 +86,10 @@ class responses_protocol final : public socket_protocol, public response_listene
   socket_channel& channel_;
   socket_key key_;
   event_feed feed_;
-  std::map<std::string, active_run> runs_;                       // by response id
-  std::map<std::string, request_lane> lanes_;                    // by stream id; those with work
+  std::map<std::string, active_run> runs_;           // by response id
+  std::map<std::string, request_lane> lanes_;        // by stream id; those with work
+  std::map<std::string, std::string> last_of_lane_;  // stream id → its last response in the feed
+  std::size_t waiting_bytes_ = 0;
   std::size_t waiting_ = 0;                                      // requests in lanes_
   std::map<std::string, std::vector<steering>> pending_steers_;  // by the response that waits for tools' results
   std::deque<std::shared_ptr<response_record>> unstored_;  // the last ones, for previous_response_id on this socket
@@ -99,7 +107,7 @@ void responses_protocol::on_text(const std::string& text) {
     case client_event_kind::unknown:
       return;
     case client_event_kind::create:
-      return create(std::move(event.create));
+      return create(std::move(event.create), text.size());
     case client_event_kind::steer:
       return steer(std::move(event));
     case client_event_kind::cancel:
@@ -122,7 +130,7 @@ void responses_protocol::send(const std::string& event) {
   if (!closed_) channel_.send(event);
 }
 
-void responses_protocol::create(response_request request) {
+void responses_protocol::create(response_request request, std::size_t bytes) {
   if (finishing_) {
     return refuse({error_code::unavailable, "The server is shutting down; use another one.", {}}, request.stream_id);
   }
@@ -132,8 +140,13 @@ void responses_protocol::create(response_request request) {
   }
   request_lane& lane = lanes_[request.stream_id];
   if (request.concurrent || (lane.running == 0 && lane.waiting.empty())) return start_from_client(std::move(request));
+  if (waiting_bytes_ + bytes > limits::kMaxWebSocketMessageBytes) {
+    return refuse({error_code::overloaded, "Too much input waits on this socket; wait for some responses.", {}},
+                  request.stream_id);
+  }
   ++waiting_;
-  lane.waiting.push_back(std::move(request));
+  waiting_bytes_ += bytes;
+  lane.waiting.push_back({std::move(request), bytes});
 }
 
 // --- lanes -----------------------------------------------------------------------------------------------------
@@ -185,10 +198,11 @@ void responses_protocol::start_waiting(const std::string& stream_id) {
     lanes_.erase(found);
     return;
   }
-  --waiting_;
-  response_request next = std::move(lane.waiting.front());
+  waiting_request next = std::move(lane.waiting.front());
   lane.waiting.pop_front();
-  start_from_client(std::move(next));
+  --waiting_;
+  waiting_bytes_ -= next.bytes;
+  start_from_client(std::move(next.request));
 }
 
 // --- what runs -------------------------------------------------------------------------------------------------
@@ -197,7 +211,9 @@ void responses_protocol::on_begun(response_run& run) {
   const std::string& id = run.record()->id();
   active_run& entry = runs_.at(id);
   entry.taken.clear();
-  feed_.follow(run.record(), 0, lane_members(id, entry.stream_id));
+  std::string before = entry.steered_id;  // events of a lane come in the order of its responses
+  if (!run.request().concurrent) before = std::exchange(last_of_lane_[entry.stream_id], id);
+  feed_.follow(run.record(), 0, lane_members(id, entry.stream_id), std::move(before));
   feed_.pump();
 }
 
@@ -241,6 +257,11 @@ void responses_protocol::keep_unstored(const response_run& run) {
 
 void responses_protocol::tell_when_quiet() {
   if (!closed_ && quiet()) channel_.on_quiet();
+}
+
+void responses_protocol::on_all_sent(const std::string& id) {
+  std::erase_if(last_of_lane_, [&](const auto& entry) { return entry.second == id; });
+  tell_when_quiet();
 }
 
 void responses_protocol::on_events_lost(const std::string& id) {
@@ -339,9 +360,10 @@ void responses_protocol::cancel(const client_event& event) {
 void responses_protocol::cancel_lane(const std::string& stream_id) {
   const auto found = lanes_.find(stream_id);
   if (found == lanes_.end()) return;
-  const std::size_t dropped = std::exchange(found->second.waiting, {}).size();
-  waiting_ -= dropped;
-  for (std::size_t i = 0; i < dropped; ++i) {
+  const auto dropped = std::exchange(found->second.waiting, {});
+  waiting_ -= dropped.size();
+  for (const waiting_request& one : dropped) waiting_bytes_ -= one.bytes;
+  for (std::size_t i = 0; i < dropped.size(); ++i) {
     send(error_event(error{error_code::cancelled, "The response was cancelled before it began.", {}}, stream_id));
   }
   for (auto& [id, entry] : runs_) {
@@ -380,6 +402,7 @@ void responses_protocol::on_closed(bool lost) {
   feed_.close();
   lanes_.clear();
   waiting_ = 0;
+  waiting_bytes_ = 0;
   for (const auto& [id, entry] : std::exchange(runs_, {})) {
     if (lost) {
       entry.run->let_go();

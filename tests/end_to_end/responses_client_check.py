@@ -194,6 +194,7 @@ class over_a_websocket(Served):
                     break
             kinds = [event.type for event in seen]
             self.assertIn("response.steer.accepted", kinds)
+            self.assertIn("response.incomplete", kinds)
             self.assertEqual(seen[kinds.index("response.incomplete")].response.incomplete_details.reason, "steered")
             self.assertEqual(seen[-1].response.previous_response_id, created.response.id)
             connection.send({"type": "response.cancel", "response_id": seen[-1].response.id})

@@ -25,10 +25,10 @@ def drafts(k, method="draft_model"):
 class WebSocket:
     """Frames of any length; one thread."""
 
-    def __init__(self, server, timeout=60):
+    def __init__(self, server, timeout=60, path="/ws"):
         self.socket = socket.create_connection((server.host, server.port), timeout=timeout)
         key = base64.b64encode(os.urandom(16)).decode()
-        self.socket.sendall((f"GET /ws HTTP/1.1\r\nHost: {server.host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        self.socket.sendall((f"GET {path} HTTP/1.1\r\nHost: {server.host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
                              f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n").encode())
         self.buffer = b""
         while b"\r\n\r\n" not in self.buffer:
@@ -209,6 +209,50 @@ def frames(server, prompt, _, fields):
         lane.close()
 
 
+def response_fields(prompt, fields):
+    body = {"input": prompt, "return_token_ids": True, "include_timings": True, **fields}
+    if "logprobs" in body:
+        body["include"], body["top_logprobs"] = ["message.output_text.logprobs"], body.pop("logprobs")
+    return body
+
+
+def response_answer(response, pieces):
+    """Of a response object that has ended; `pieces` are its texts in order of arrival."""
+    part = response["output"][0]["content"][0]
+    assert len(response["output"]) == 1 and part["text"] == "".join(pieces), response["output"]
+    wanted = {"stop": "completed", "cancelled": "cancelled"}.get(response["finish_reason"], "incomplete")
+    assert response["status"] == wanted, response
+    used = response["usage"]
+    usage = {"prompt_tokens": used["input_tokens"], "completion_tokens": used["output_tokens"],
+             "total_tokens": used["total_tokens"], "prompt_tokens_details": used["input_tokens_details"],
+             "completion_tokens_details": used["output_tokens_details"]}
+    return {"text": part["text"], "pieces": pieces, "usage": usage, "logprobs": chat_logprobs({"content": part["logprobs"]}),
+            **{name: response[name] for name in ("token_ids", "prompt_token_ids", "finish_reason", "stop_reason", "timings")}}
+
+
+def responses(server, prompt, _, fields):
+    answer = whole(server, "/v1/responses", response_fields(prompt, fields))
+    return response_answer(answer, [answer["output"][0]["content"][0]["text"]])
+
+
+def response_events(server, prompt, _, fields):
+    """/v1/responses as a WebSocket: always streamed."""
+    lane = WebSocket(server, path="/v1/responses")
+    try:
+        lane.send(json.dumps({"type": "response.create", **response_fields(prompt, fields)}))
+        pieces = []
+        for number in range(1 << 20):
+            event = json.loads(lane.receive())
+            assert event["type"] != "error" and event["sequence_number"] == number, event
+            if event["type"] == "response.output_text.delta":
+                pieces.append(event["delta"])
+            if event["type"] in ("response.completed", "response.incomplete", "response.failed"):
+                return response_answer(event["response"], pieces)
+        raise AssertionError("no end")
+    finally:
+        lane.close()
+
+
 def offline(model, requests, *flags):
     """`tandem generate` of many requests at once; answers in their order."""
     lines = "".join(json.dumps(request) + "\n" for request in requests)
@@ -230,7 +274,9 @@ def offline(model, requests, *flags):
 # name → (function, streamed)
 WAYS = {"completions": (completions, False), "completions streamed": (completions, True), "chat": (chat, False),
         "chat streamed": (chat, True), "generate": (generate, False), "generate streamed": (generate, True),
-        "ws": (frames, True)}
+        "ws": (frames, True),
+        # They render their prompts as chats do.
+        "chat responses": (responses, False), "chat responses socket": (response_events, True)}
 
 
 def ask(server, way, prompt, **fields):

@@ -85,6 +85,26 @@ TEST(response_store, events_go_before_the_response_by_time_and_by_bytes) {
   EXPECT_EQ(one.read(second, 0), nullptr);
 }
 
+TEST(response_store, when_all_events_are_too_many_each_response_keeps_a_little) {
+  response_store store({100, 1 << 20, 1 << 20, milliseconds(1000), 1 << 20});
+  const std::string event = "{\"type\":\"a\",\"delta\":\"" + std::string(10'000, 'x') + "\"}\n";
+  std::vector<std::shared_ptr<response_record>> records;
+  for (const std::string id : {"a", "b", "c"}) {
+    records.push_back(std::make_shared<response_record>(id, std::vector<input_item>{}));
+    EXPECT_TRUE(store.add(records.back()));
+  }
+  const auto fill = [&](response_record& one, int events) {
+    for (int i = 0; i < events; ++i) one.append(event);
+    return one.event_bytes();
+  };
+  EXPECT_GT(fill(*records[0], 60), 500'000U);
+  EXPECT_GT(fill(*records[1], 40), 300'000U);
+  EXPECT_LE(fill(*records[2], 20), limits::kCrowdedEventBytes);
+  store.remove("a");
+  records.erase(records.begin());  // its bytes are free again
+  EXPECT_GT(fill(*records.back(), 20), 200'000U);
+}
+
 TEST(response_record, readers_get_numbered_events_from_where_they_ask) {
   const auto record = std::make_shared<response_record>("r", std::vector<input_item>{});
   listener one;

@@ -292,6 +292,27 @@ TEST_F(responses_socket, a_paused_response_waits_while_others_go_on) {
   EXPECT_EQ(text_of(client.event("response.completed"), "stream_id"), "p");
 }
 
+TEST_F(responses_socket, events_of_a_lane_never_overtake_those_of_its_response_before) {
+  runtime_->hold = true;
+  open();
+  responses_client client(port());
+  client.create("first");
+  const std::string id = text_of(client.event("response.in_progress"), "id");
+  client.text(R"({"type":"response.pause","response_id":")" + id + "\"}");
+  client.event("response.paused");
+  runtime_->change([this] { runtime_->hold = false; });
+  runtime_->release();
+  client.create("second");
+  EXPECT_NE(after(2).find("second"), std::string::npos);  // it runs, and its events wait
+  client.create("other", R"(,"stream_id":"o")");
+  EXPECT_EQ(text_of(client.event("response.completed"), "stream_id"), "o");
+  client.text(R"({"type":"response.resume","response_id":")" + id + "\"}");
+  client.event("response.resumed");
+  EXPECT_EQ(text_of(client.event("response.completed"), "response_id"), id);
+  EXPECT_NE(text_of(client.event("response.created"), "id"), id);
+  client.event("response.completed");
+}
+
 TEST_F(responses_socket, a_paused_response_whose_events_pile_up_is_let_go_and_the_socket_stays) {
   runtime_->hold = true;
   open();
