@@ -42,7 +42,8 @@ result<void> admission_desk::make_room(std::size_t tokens) const {
                           live_tokens_, tokens, options_.max_live_tokens));
 }
 
-result<admission_desk::admission> admission_desk::admit(request_id id, std::vector<token_id> prompt) {
+result<admission_desk::admission> admission_desk::admit(request_id id, std::vector<token_id> prompt,
+                                                        std::shared_ptr<const grammar> structure) {
   TANDEM_ASSERT(encoding(id));
   auto& request = requests_.at(id);
   const auto& wanted = *request.submission.request;
@@ -51,7 +52,8 @@ result<admission_desk::admission> admission_desk::admit(request_id id, std::vect
     forget(id);
     return tl::unexpected(std::move(why));
   };
-  auto resolved = resolve_request(wanted, prompt, options_.bounds, draw_seed(options_.seed, drawn_seeds_));
+  auto resolved =
+      resolve_request(wanted, prompt, options_.bounds, draw_seed(options_.seed, drawn_seeds_), std::move(structure));
   if (!resolved) return refused(std::move(resolved.error()));
   if (auto room = make_room(tokens); !room) return refused(std::move(room.error()));
   if (!wanted.sampling.seed) ++drawn_seeds_;

@@ -35,7 +35,9 @@ class admission_desk {
     std::vector<admit_sequence> sequences;
   };
   /// Error: the request is refused and forgotten. Not to be called for requests that are not encoding().
-  result<admission> admit(request_id id, std::vector<token_id> prompt);
+  /// `structure`: what the request's structured_spec became.
+  result<admission> admit(request_id id, std::vector<token_id> prompt,
+                          std::shared_ptr<const grammar> structure = nullptr);
   /// Forgets a request that is still encoding; gives back where its refusal goes.
   std::shared_ptr<outlet> refuse(request_id id);
 

@@ -14,6 +14,7 @@ struct intake_state {
   static inline const char* name = "intake";
   std::unique_ptr<admission_desk> desk;
   std::shared_ptr<encoder> prompts;
+  std::shared_ptr<compile_queue> grammars;
   std::shared_ptr<metrics_registry> metrics;
   std::shared_ptr<live_counters> counters;
   scheduler_actor scheduler;
@@ -59,6 +60,16 @@ void turn_away(intake_state& state, const submit_generation& message, error why)
   state.counters->live_requests.fetch_sub(1);
 }
 
+/// On a thread of the encoder: the prompt is done, its grammar is next.
+void compile_too(const intake_actor& me, const submit_generation& message, compile_queue& grammars,
+                 result<std::vector<token_id>> tokens) {
+  grammars.push(*message.request->structured,
+                [me, id = message.id, tokens = std::move(tokens)](compiled_grammar compiled) mutable {
+                  if (!compiled) tokens = tl::unexpected(std::move(compiled.error()));
+                  caf::anon_send(me, prompt_encoded{id, std::move(tokens), compiled ? *compiled : nullptr});
+                });
+}
+
 void submit(self_pointer self, const submit_generation& message) {
   auto& state = self->state;
   if (state.closed) return turn_away(state, message, *state.closed);
@@ -66,9 +77,11 @@ void submit(self_pointer self, const submit_generation& message) {
   // The request owns the prompt; the pointer shares that ownership.
   std::shared_ptr<const prompt_source> prompt(message.request, &message.request->prompt);
   intake_actor me = self;
-  auto queued = state.prompts->push(std::move(prompt), [me, id = message.id](result<std::vector<token_id>> tokens) {
-    caf::anon_send(me, prompt_encoded{id, std::move(tokens)});
-  });
+  const auto answer = [me, message, grammars = state.grammars](result<std::vector<token_id>> tokens) {
+    if (tokens && message.request->structured) return compile_too(me, message, *grammars, std::move(tokens));
+    caf::anon_send(me, prompt_encoded{message.id, std::move(tokens), nullptr});
+  };
+  auto queued = state.prompts->push(std::move(prompt), answer);
   if (!queued) refuse_encoding(state, message.id, std::move(queued.error()));
 }
 
@@ -77,7 +90,7 @@ void admit(self_pointer self, const prompt_encoded& message) {
   if (!state.desk->encoding(message.id)) return;  // cancelled meanwhile
   if (!message.tokens) return refuse_encoding(state, message.id, message.tokens.error());
   const auto client = state.desk->client(message.id);
-  auto admission = state.desk->admit(message.id, *message.tokens);
+  auto admission = state.desk->admit(message.id, *message.tokens, message.structure);
   if (!admission) return answer_refusal(state, message.id, *client, std::move(admission.error()));
   client->answer({message.id, std::nullopt, admission->sequences.front().prompt});
   for (auto& stream : admission->streams) self->send(state.streamer, std::move(stream));
@@ -140,6 +153,7 @@ void take_options(intake_state& state, intake_options& options) {
   state.desk = std::make_unique<admission_desk>(admission_desk::options{
       std::move(options.bounds), options.max_live_requests, options.max_live_tokens, options.seed});
   state.prompts = std::move(options.prompts);
+  state.grammars = std::move(options.grammars);
   state.metrics = std::move(options.metrics);
   state.counters = std::move(options.counters);
   state.scheduler = std::move(options.scheduler);

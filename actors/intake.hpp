@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "actors/compile_queue.hpp"
 #include "actors/encoder.hpp"
 #include "actors/live_counters.hpp"
 #include "actors/metrics_registry.hpp"
@@ -20,6 +21,7 @@ struct intake_options {
   std::size_t max_live_tokens = 0;    ///< prompt tokens of all live requests together
   std::uint64_t seed = 0;             ///< from which seeds of requests without one are drawn
   std::shared_ptr<encoder> prompts;
+  std::shared_ptr<compile_queue> grammars;  ///< null: no structured output
   std::shared_ptr<metrics_registry> metrics;
   std::shared_ptr<live_counters> counters;
   scheduler_actor scheduler;

@@ -87,6 +87,7 @@ request_bounds bounds_of(const pipeline_parts& parts) {
   bounds.max_draft_tokens = options.max_draft_tokens;
   bounds.methods = draft_methods_of(parts);
   bounds.end_tokens = sorted(parts.tokenizer->spec().end_tokens);
+  bounds.structured_output = parts.grammars != nullptr;
   return bounds;
 }
 
@@ -99,6 +100,7 @@ intake_options intake_options_of(const pipeline_parts& parts, scheduler_actor sc
   to.max_live_tokens = options.max_queued_tokens ? options.max_queued_tokens : limits::kMaxQueuedTokens;
   to.seed = options.seed;
   to.prompts = parts.prompts;
+  to.grammars = parts.grammars;
   to.metrics = parts.metrics;
   to.counters = parts.counters;
   to.scheduler = std::move(scheduler);

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "actors/call_thread.hpp"
+#include "actors/compile_queue.hpp"
 #include "actors/custom_source.hpp"
 #include "actors/encoder.hpp"
 #include "actors/live_counters.hpp"
@@ -21,6 +22,7 @@ struct pipeline_parts {
   std::shared_ptr<gpu::device> device;
   std::shared_ptr<const text::tokenizer> tokenizer;
   std::shared_ptr<encoder> prompts;
+  std::shared_ptr<compile_queue> grammars;  ///< null: no structured output
   std::shared_ptr<metrics_registry> metrics;
   std::shared_ptr<live_counters> counters;
   std::shared_ptr<custom_drafts> drafts;       ///< the program's own source; null: none

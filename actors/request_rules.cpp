@@ -6,7 +6,9 @@
 #include <cmath>
 #include <optional>
 #include <string>
+#include <utility>
 
+#include "actors/structured_rules.hpp"
 #include "config/limits.hpp"
 #include "core/speculation/method_names.hpp"
 
@@ -172,11 +174,13 @@ result<void> check_request(const generation_request& request, const request_boun
     return ok;
   if (auto ok = check_stops(request.stopping, bounds); !ok) return ok;
   if (auto ok = check_logprobs(request.logprobs); !ok) return ok;
+  if (auto ok = check_structured(request, bounds); !ok) return ok;
   return check_speculation(request.speculation, bounds);
 }
 
 result<resolved_request> resolve_request(const generation_request& request, std::span<const token_id> prompt,
-                                         const request_bounds& bounds, std::uint64_t drawn_seed) {
+                                         const request_bounds& bounds, std::uint64_t drawn_seed,
+                                         std::shared_ptr<const grammar> structure) {
   if (prompt.empty()) return refuse("The prompt is empty; give at least one token.", "prompt");
   if (auto ok = check_ids("prompt", prompt, prompt.size(), bounds); !ok) return tl::unexpected(ok.error());
   auto max_tokens = resolve_max_tokens(request, static_cast<std::int64_t>(prompt.size()), bounds);
@@ -187,6 +191,7 @@ result<resolved_request> resolve_request(const generation_request& request, std:
                   "min_tokens");
   const std::uint64_t seed = request.sampling.seed.value_or(drawn_seed);
   auto sampling = resolve_sampling(request, bounds, seed);
+  sampling->structure = std::move(structure);
   const auto& allowed = sampling->allowed_token_ids;
   const auto& held = sampling->held_until_min_tokens;
   if (!allowed.empty() && std::includes(held.begin(), held.end(), allowed.begin(), allowed.end()))

@@ -23,6 +23,7 @@ struct request_bounds {
   std::int32_t max_draft_tokens = 0;
   std::array<bool, kDraftMethods> methods{};  ///< draft sources that exist
   std::vector<token_id> end_tokens;           ///< sorted
+  bool structured_output = false;             ///< grammars can be compiled
 };
 
 /// A request's parameters with nothing left open.
@@ -35,9 +36,11 @@ struct resolved_request {
 /// Everything that can be judged before the prompt is encoded. Error: invalid_argument naming the field.
 result<void> check_request(const generation_request& request, const request_bounds& bounds);
 
-/// Everything that needs the prompt's ids. `drawn_seed` is used when the request has none.
+/// Everything that needs the prompt's ids. `drawn_seed` is used when the request has none; `structure` is what its
+/// structured_spec became.
 /// Error: invalid_argument naming the field and the numbers that do not fit.
 result<resolved_request> resolve_request(const generation_request& request, std::span<const token_id> prompt,
-                                         const request_bounds& bounds, std::uint64_t drawn_seed);
+                                         const request_bounds& bounds, std::uint64_t drawn_seed,
+                                         std::shared_ptr<const grammar> structure = nullptr);
 
 }  // namespace tandem

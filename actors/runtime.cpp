@@ -150,6 +150,8 @@ result<std::shared_ptr<const pipeline_parts>> make_parts(runtime_options options
   parts->prompts = std::make_shared<encoder>(encoder::options{parts->tokenizer, from.chat_template,
                                                               limits::kEncoderThreads, limits::kMaxQueuedEncodes,
                                                               limits::kMaxQueuedEncodeBytes, options.max_model_len});
+  if (from.grammars)
+    parts->grammars = std::make_shared<compile_queue>(compile_queue::options{std::move(from.grammars)});
   parts->metrics = std::make_shared<metrics_registry>(options.model_name, parts->device->info().num_kv_blocks);
   parts->counters = std::make_shared<live_counters>();
   parts->drafts = std::move(from.drafts);

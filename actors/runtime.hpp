@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "actors/outlet.hpp"
+#include "core/grammar.hpp"
 #include "core/request.hpp"
 #include "core/result.hpp"
 #include "core/speculation/policy.hpp"
@@ -100,6 +101,7 @@ struct runtime_parts {
   std::shared_ptr<const text::tokenizer> tokenizer;
   std::shared_ptr<const text::chat_template> chat_template;  ///< null: none
   std::shared_ptr<custom_drafts> drafts;                     ///< the program's own draft source; null: none
+  std::shared_ptr<const grammar_compiler> grammars;  ///< for the tokenizer's vocabulary; null: no structured output
 };
 
 /// Starts the actors. Error: invalid_argument for options that contradict each other.

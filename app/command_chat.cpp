@@ -22,7 +22,7 @@ struct chat_options {
   config::options settings;
   std::string system;
   bool show_drafts = false;
-  nlohmann::json fields;
+  nlohmann::ordered_json fields;
 };
 
 /// One conversation: keeps the messages, asks for one answer at a time.
@@ -37,14 +37,14 @@ class conversation {
   }
 
   void restart() {
-    messages_ = nlohmann::json::array();
+    messages_ = nlohmann::ordered_json::array();
     if (!options_.system.empty()) messages_.push_back({{"role", "system"}, {"content", options_.system}});
   }
 
   /// False when it could not be answered.
   bool say(const std::string& line) {
     messages_.push_back({{"role", "user"}, {"content", line}});
-    nlohmann::json fields = options_.fields;
+    nlohmann::ordered_json fields = options_.fields;
     fields["messages"] = messages_;
     auto request = read_request(fields);
     if (!request) return refuse(request.error());
@@ -56,7 +56,7 @@ class conversation {
     if (answer.refused) return refuse(*answer.refused);
     const engine::collected_choice& choice = answer.choices.front();
     fmt::print("\n");
-    if (choice.end->reason == finish_reason::error) return refuse({error_code::device_failed, choice.end->message, {}});
+    if (choice.end->reason == finish_reason::error) return refuse({choice.end->code, choice.end->message, {}});
     messages_.push_back({{"role", "assistant"}, {"content", choice.text}});
     return true;
   }
@@ -75,7 +75,7 @@ class conversation {
   std::optional<draft_painter> painter_;  // of the answer under way
   engine::client client_;
   generation_run run_;
-  nlohmann::json messages_;
+  nlohmann::ordered_json messages_;
 };
 
 /// False at the end of input.

@@ -30,8 +30,8 @@ struct generate_options {
   std::vector<std::string> prompts;
   std::string prompts_file;
   std::string output = "text";
-  std::string dump_hidden;  // where files of hidden states begin; empty: none are written
-  nlohmann::json fields;    // sampling fields from flags
+  std::string dump_hidden;        // where files of hidden states begin; empty: none are written
+  nlohmann::ordered_json fields;  // sampling fields from flags
 };
 
 result<std::vector<prompt_entry>> read_prompts(const generate_options& options) {
@@ -40,7 +40,7 @@ result<std::vector<prompt_entry>> read_prompts(const generate_options& options) 
   if (!options.prompts_file.empty()) return read_prompts_file(options.prompts_file, options.fields);
   std::vector<prompt_entry> entries;
   for (const std::string& prompt : options.prompts) {
-    nlohmann::json fields = options.fields;
+    nlohmann::ordered_json fields = options.fields;
     fields["prompt"] = prompt;
     auto request = read_request(fields);
     if (!request) return tl::unexpected(error{request.error().code, request.error().message, "--prompt"});

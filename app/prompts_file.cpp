@@ -30,21 +30,21 @@ bool nests_too_deeply(const std::string& text) {
   return false;
 }
 
-result<prompt_entry> read_line(const std::string& line, std::size_t place, const nlohmann::json& defaults) {
+result<prompt_entry> read_line(const std::string& line, std::size_t place, const nlohmann::ordered_json& defaults) {
   if (nests_too_deeply(line))
     return fail(error_code::invalid_argument, fmt::format("nests deeper than {} levels.", limits::kMaxJsonDepth));
-  const nlohmann::json given = nlohmann::json::parse(line, nullptr, false);
+  const nlohmann::ordered_json given = nlohmann::ordered_json::parse(line, nullptr, false);
   if (given.is_discarded() || !given.is_object()) return fail(error_code::corrupt, "is not one JSON object.");
-  nlohmann::json fields = defaults;
+  nlohmann::ordered_json fields = defaults;
   fields.update(given);
   auto request = read_request(fields);
   if (!request) return tl::unexpected(request.error());
   const bool has_id = given.contains("id") && !given["id"].is_null();
-  return prompt_entry{has_id ? given["id"] : nlohmann::json(place), std::move(*request)};
+  return prompt_entry{has_id ? nlohmann::json(given["id"]) : nlohmann::json(place), std::move(*request)};
 }
 
 result<std::vector<prompt_entry>> read_lines(std::istream& lines, const std::string& path,
-                                             const nlohmann::json& defaults) {
+                                             const nlohmann::ordered_json& defaults) {
   std::vector<prompt_entry> entries;
   std::string line;
   std::size_t bytes = 0;
@@ -64,7 +64,7 @@ result<std::vector<prompt_entry>> read_lines(std::istream& lines, const std::str
 
 }  // namespace
 
-result<std::vector<prompt_entry>> read_prompts_file(const std::string& path, const nlohmann::json& defaults) {
+result<std::vector<prompt_entry>> read_prompts_file(const std::string& path, const nlohmann::ordered_json& defaults) {
   if (path == "-") return read_lines(std::cin, "standard input", defaults);
   std::ifstream file(path, std::ios::binary);
   if (!file) return fail(error_code::not_found, fmt::format("--prompts: cannot read {}.", path), path);

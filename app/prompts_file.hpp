@@ -18,6 +18,6 @@ struct prompt_entry {
 
 /// `defaults`: sampling fields from flags; a line's own fields win. Empty lines are skipped. "-" is standard input.
 /// Errors: not_found, corrupt, invalid_argument with file and line; too_large.
-result<std::vector<prompt_entry>> read_prompts_file(const std::string& path, const nlohmann::json& defaults);
+result<std::vector<prompt_entry>> read_prompts_file(const std::string& path, const nlohmann::ordered_json& defaults);
 
 }  // namespace tandem::app

@@ -9,13 +9,14 @@
 #include <limits>
 #include <unordered_map>
 
+#include "app/structured_fields.hpp"
 #include "config/limits.hpp"
 #include "config/speculative_config.hpp"
 
 namespace tandem::app {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 using field_reader = std::function<result<void>(const json&, generation_request&)>;
 
 tl::unexpected<error> wrong(const std::string& field, const std::string& wanted) {
@@ -256,7 +257,7 @@ result<generation_request> read_request(const json& fields) {
   if (!prompt) return tl::unexpected(prompt.error());
   request.prompt = std::move(*prompt);
   for (const auto& [name, value] : fields.items()) {
-    if (value.is_null() || is_prompt_field(name)) continue;
+    if (value.is_null() || is_prompt_field(name) || is_structured_field(name)) continue;
     const auto found = readers().find(name);
     if (found == readers().end()) {
       spdlog::warn("the field \"{}\" is unknown and ignored", name);
@@ -264,6 +265,9 @@ result<generation_request> read_request(const json& fields) {
     }
     if (auto read = found->second(value, request); !read) return tl::unexpected(read.error());
   }
+  auto structured = read_structured(fields);
+  if (!structured) return tl::unexpected(structured.error());
+  request.structured = std::move(*structured);
   if (request.n < 1 || request.n > limits::kMaxChoices)
     return wrong("n", fmt::format("from 1 to {}", limits::kMaxChoices));
   return request;

@@ -5,7 +5,7 @@
 namespace tandem::app {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 constexpr const char* kGroup = "Sampling";
 
@@ -69,6 +69,8 @@ void add_sampling_flags(CLI::App& command, json& fields) {
   add_field<std::int64_t>(command, fields, "--timeout-ms", "timeout_ms",
                           "The answer ends then with what it has; default: never");
   add_json(command, fields, "--logit-bias", "logit_bias", "Added to the logits of ids, e.g. {\"50\": -100}");
+  add_json(command, fields, "--structured-outputs", "structured_outputs",
+           "What the answer must be, e.g. {\"regex\": \"[0-9]+\"} or {\"json\": SCHEMA}; keys: docs/api.md");
   add_json(command, fields, "--speculative", "speculative",
            "Of these requests: false, or {\"method\": \"ngram\"}; keys: docs/api.md");
   add_switch(command, fields, "--ignore-eos", "ignore_eos", true, "Go on after the model's end token");

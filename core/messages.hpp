@@ -31,8 +31,9 @@ struct submit_generation {
   time_point submitted{};
 };
 
-/// intake → encoder (own threads, not actors). A prompt is to become ids.
-/// Answer: prompt_encoded, from the encoder's thread, in any order between requests.
+/// intake → encoder (own threads, not actors). A prompt is to become ids; a structured_spec goes on to the
+/// compile_queue (own threads, too) and becomes a grammar. Answer: prompt_encoded, from the encoder's thread, in any
+/// order between requests.
 struct encode_prompt {
   request_id id;
   std::shared_ptr<const generation_request> request;
@@ -40,6 +41,7 @@ struct encode_prompt {
 struct prompt_encoded {
   request_id id;
   result<std::vector<token_id>> tokens;
+  std::shared_ptr<const grammar> structure;  ///< of a request with a structured_spec
 };
 
 /// bridge → intake → scheduler (one mailbox each, so a cancel never overtakes its request). The client is gone or said

@@ -15,8 +15,33 @@
 
 #include "config/limits.hpp"
 #include "core/ids.hpp"
+#include "core/result.hpp"
 
 namespace tandem {
+
+class grammar;  // core/grammar.hpp
+
+/// What an output must be, as the client wrote it. Compiled into a `grammar` before the request is admitted.
+struct structured_spec {
+  enum class form : std::uint8_t {
+    json_object,     ///< any JSON object
+    json_schema,     ///< `text`: a JSON schema
+    regex,           ///< `text`: a regular expression that matches the whole output
+    choice,          ///< one of `choices`
+    ebnf,            ///< `text`: a grammar in GBNF's notation, from the rule `root` on
+    structural_tag,  ///< `text`: XGrammar's JSON description of plain text with tagged, structured parts
+  };
+  form kind = form::json_object;
+  std::string text;
+  std::vector<std::string> choices;
+  bool strict = true;  ///< json_schema: what cannot be enforced is refused; false: it is passed over
+  std::string field;   ///< what the client calls it, for errors
+
+  /// The same outputs, whoever asks.
+  bool same_as(const structured_spec& other) const {
+    return kind == other.kind && strict == other.strict && text == other.text && choices == other.choices;
+  }
+};
 
 /// How a target's token is drawn from a row of logits. Order: penalties and bias → temperature → min-p → top-k → top-p.
 /// Immutable once the request is admitted; shared by every choice.
@@ -34,6 +59,7 @@ struct sampling_params {
   std::vector<token_id> held_until_min_tokens;  ///< sorted; never drawn among the first min_tokens outputs
                                                 ///< (end tokens and stop ids; filled in by intake)
   std::optional<std::uint64_t> seed;            ///< absent: intake draws one
+  std::shared_ptr<const grammar> structure;     ///< what the output must be (filled in by intake); null: anything
 };
 
 /// When a sequence ends. Decided by the scheduler alone.
@@ -95,6 +121,7 @@ struct generation_request {
   stop_params stopping;
   logprob_params logprobs;
   speculation_params speculation;
+  std::optional<structured_spec> structured;  ///< what the output must be; absent: anything
   std::int32_t n = 1;
   std::int32_t priority = 0;                         ///< smaller goes first, with --scheduling-policy priority
   std::optional<std::chrono::milliseconds> timeout;  ///< deadline from submission
@@ -111,6 +138,7 @@ struct finish {
   std::optional<token_id> stop_token;      ///< the stop id that matched; absent for the model's own end token
   std::size_t text_bytes = std::numeric_limits<std::size_t>::max();  ///< visible output bytes to keep
   std::string message;                                               ///< for `error`
+  error_code code = error_code::device_failed;                       ///< for `error`
 };
 
 /// Log-probabilities of one token under the model's own distribution (before penalties, bias, temperature, filters).

@@ -74,8 +74,10 @@ struct slot_outcome {
   std::int32_t rows_done = 0;            ///< known rows whose KV is now present (drafts not counted)
   std::vector<token_id> tokens;          ///< accepted drafts, then the target's own; empty when nothing was yielded
   std::int32_t drafted = 0;              ///< drafts verified
-  std::int32_t accepted = 0;             ///< tokens.size() - 1 when something was yielded
+  std::int32_t accepted = 0;             ///< all of `tokens` but the last; when stuck, all
   std::vector<token_logprobs> logprobs;  ///< one per token, when asked for
+  /// Its grammar lets no token follow: it must end. `tokens` are accepted drafts only, possibly none.
+  bool stuck = false;
   std::vector<token_logprobs> prompt_logprobs;  ///< of the tokens at first_position+1 …, when asked for
   /// When asked for, of every known row: the hidden states that enter the device's feature layers, in their order, then
   /// the last one after the final norm. rows_done × (feature layers + 1) × hidden.

@@ -65,7 +65,7 @@ struct promised_answer {
     }
     for (const engine::collected_choice& choice : answer.choices) {
       if (choice.end->reason != finish_reason::error) continue;
-      fail_with({error_code::device_failed, choice.end->message, {}});
+      fail_with({choice.end->code, choice.end->message, {}});
       return;
     }
     promise.set_value(engine::to_output(answer));

@@ -111,7 +111,7 @@ void finish(self_pointer self, std::uint64_t id, pending_request& request) {
     if (failed == request.answer.choices.end())
       request.output.deliver(to_output(request.answer));
     else
-      request.output.deliver(to_caf_error({error_code::device_failed, failed->end->message, {}}));
+      request.output.deliver(to_caf_error({failed->end->code, failed->end->message, {}}));
   }
   self->state.pending.erase(id);
 }

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "engine/model_store.hpp"
+#include "grammar/make_compiler.hpp"
 
 namespace tandem::engine {
 namespace fs = std::filesystem;
@@ -160,6 +161,17 @@ void say_rounding(const load_log& log, const config::engine_options& options, co
   say(log, "--quantization int8: the model's weights are quantised already, so nothing was rounded");
 }
 
+/// Control tokens are no part of an output, except where one ends it; rows beyond the tokenizer's never are.
+grammar_vocabulary vocabulary_of(const text::tokenizer& tokenizer, std::int32_t rows) {
+  grammar_vocabulary vocabulary;
+  vocabulary.bytes.resize(static_cast<std::size_t>(rows));
+  constexpr bool kSkipSpecial = true;
+  for (token_id id = 0; id < std::min(tokenizer.size(), rows); ++id)
+    vocabulary.bytes[static_cast<std::size_t>(id)] = std::string(tokenizer.token_bytes(id, kSkipSpecial));
+  vocabulary.end_tokens = tokenizer.spec().end_tokens;
+  return vocabulary;
+}
+
 result<std::string> read_template_file(const std::string& file) {
   std::ifstream stream(file, std::ios::binary);
   std::string text(limits::kMaxTemplateBytes + 1, '\0');  // a device or pipe may never end
@@ -245,8 +257,10 @@ result<loaded_parts> load_parts(const config::engine_options& options, const loa
   runtime_options settings = runtime_settings(options, *length, (*device)->info().head_method);
   if (*draft) settings.draft_vocabulary = (*draft)->describe().vocabulary_size;
   if (drafts && !options.speculation.method) settings.speculation.method = draft_method::custom;
-  return loaded_parts{std::move(settings), runtime_parts{std::move(*device), std::move(target->tokenizer),
-                                                         chat ? *chat : nullptr, std::move(drafts)}};
+  auto grammars = make_grammar_compiler(vocabulary_of(*target->tokenizer, (*device)->info().vocabulary_size));
+  return loaded_parts{std::move(settings),
+                      runtime_parts{std::move(*device), std::move(target->tokenizer), chat ? *chat : nullptr,
+                                    std::move(drafts), std::move(grammars)}};
 }
 
 result<std::unique_ptr<runtime>> start_engine(const config::engine_options& options, const load_log& log,

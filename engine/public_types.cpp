@@ -58,6 +58,28 @@ stop_params to_stopping(const SamplingParams& given) {
   return stopping;
 }
 
+/// Members that are set, as specs: more than one is a mistake.
+std::vector<structured_spec> to_structured(const StructuredOutput& given) {
+  using form = structured_spec::form;
+  std::vector<structured_spec> asked;
+  const auto add = [&](form kind, const char* member, const std::string& text) {
+    structured_spec spec;
+    spec.kind = kind;
+    spec.text = text;
+    spec.strict = given.strict;
+    spec.field = std::string("structured.") + member;
+    asked.push_back(std::move(spec));
+  };
+  if (given.json_object) add(form::json_object, "json_object", {});
+  if (!given.json_schema.empty()) add(form::json_schema, "json_schema", given.json_schema);
+  if (!given.regex.empty()) add(form::regex, "regex", given.regex);
+  if (!given.grammar.empty()) add(form::ebnf, "grammar", given.grammar);
+  if (given.choice.empty()) return asked;
+  add(form::choice, "choice", {});
+  asked.back().choices = given.choice;
+  return asked;
+}
+
 result<speculation_params> to_speculation(const SamplingParams& given) {
   speculation_params speculation;
   if (!given.speculative_method.empty()) {
@@ -150,7 +172,11 @@ result<generation_request> to_generation_request(Request request) {
   if (!speculation) return tl::unexpected(speculation.error());
   if (wanted.n < 1 || wanted.n > limits::kMaxChoices)
     return fail(error_code::invalid_argument, "n must be from 1 to " + std::to_string(limits::kMaxChoices) + ".", "n");
+  auto structured = to_structured(wanted.structured);
+  if (structured.size() > 1)
+    return fail(error_code::invalid_argument, "give one member of StructuredOutput, not several.", "structured");
   generation_request result;
+  if (!structured.empty()) result.structured = std::move(structured.front());
   result.sampling = to_sampling(wanted);
   result.stopping = to_stopping(wanted);
   result.logprobs.top = wanted.logprobs;

@@ -148,7 +148,7 @@ void api_answer::note_end(const tandem::finish& end) {
   if (end.reason == finish_reason::timeout) ++timed_out_;
   if (end.reason != finish_reason::error || failed_) return;
   failed_ =
-      error{error_code::device_failed,
+      error{end.code,
             end.message.empty() ? "The engine failed while it worked on this request; send it again." : end.message,
             {}};
 }

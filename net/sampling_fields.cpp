@@ -8,6 +8,7 @@
 
 #include "config/limits.hpp"
 #include "core/speculation/method_names.hpp"
+#include "net/structured_fields.hpp"
 
 namespace tandem::net {
 namespace {
@@ -184,21 +185,12 @@ void read_timeout(field_reader& fields, std::string_view header, generation_requ
 }
 
 void refuse_later_features(field_reader& fields) {
-  for (const std::string_view name : {"structured_outputs", "guided_json", "guided_regex", "guided_choice",
-                                      "guided_grammar", "logits_processors", "chat_template"}) {
+  for (const std::string_view name : {"logits_processors", "chat_template"})
     fields.refuse_unsupported(name);
-  }
   if (fields.boolean("use_beam_search").value_or(false)) fields.refuse_unsupported("use_beam_search");
   if (const auto words = fields.array("bad_words"); words && !words->empty()) fields.refuse_unsupported("bad_words");
   if (const auto suffix = fields.string("suffix", limits::kMaxBodyBytes); suffix && !suffix->empty()) {
     fields.refuse_unsupported("suffix");
-  }
-  const auto format = fields.object("response_format");
-  if (!format) return;
-  const auto type = format->find("type");
-  if (!type || as_string(*type) != "text") {
-    fields.refuse("response_format", "'response_format' other than {\"type\": \"text\"} is not supported yet.",
-                  error_code::unsupported);
   }
 }
 
@@ -223,6 +215,7 @@ void read_generation_fields(field_reader& fields, std::string_view timeout_heade
   read_sampling(fields, facts, request.sampling);
   read_stopping(fields, facts, request.stopping);
   read_speculation(fields, facts, request.speculation);
+  request.structured = read_structured(fields);
   read_timeout(fields, timeout_header, request);
   request.n = static_cast<std::int32_t>(fields.integer("n", 1, limits::kMaxChoices).value_or(1));
   if (const auto best_of = fields.integer("best_of", 1, limits::kMaxChoices); best_of && *best_of != request.n) {

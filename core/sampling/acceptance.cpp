@@ -1,8 +1,10 @@
 #include "core/sampling/acceptance.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "core/assert.hpp"
+#include "core/sampling/constraint.hpp"
 #include "core/sampling/distribution.hpp"
 #include "core/sampling/noise.hpp"
 
@@ -71,12 +73,12 @@ struct row_verdict {
 };
 
 row_verdict verify_by_rejection(std::span<const float> logits, const sampling_params& params,
-                                const draft_source& source, const row_place& at) {
+                                const draft_source& source, const row_place& at, bool impossible) {
   std::vector<candidate> target;
   if (has_filters(params, logits.size())) target = filtered_distribution(logits, params);
   const double p = target.empty() ? static_cast<double>(unfiltered_probability(logits, params, source.draft))
                                   : probability_of(target, source.draft);
-  if (accepts(p, source, at)) return {source.draft, true};
+  if (!impossible && accepts(p, source, at)) return {source.draft, true};
   if (target.empty()) target = filtered_distribution(logits, params);
   return {draw_residual(target, source, at), false};
 }
@@ -85,21 +87,31 @@ draft_source source_of(const acceptance_input& input, std::size_t row) {
   return {input.drafts[row], input.q.empty() ? std::span<const float>{} : std::span<const float>{input.q[row]}};
 }
 
-row_verdict verify_row(const acceptance_input& input, std::size_t row, const token_counts& counts) {
+bool constrained(const acceptance_input& input) {
+  return input.matcher != nullptr && !input.matcher->has_ended();
+}
+
+/// Nothing: the grammar leaves no token.
+std::optional<row_verdict> verify_row(const acceptance_input& input, std::size_t row, const token_counts& counts) {
   const sampling_params& params = *input.params;
   const auto index = static_cast<std::int32_t>(row);
   const std::span<float> logits = input.logits(index);
   if (penalties_active(params, input.output_index + index)) {
     apply_penalties(logits, params, counts, input.output_index + index);
   }
+  if (constrained(input)) {
+    input.matcher->fill_mask(input.mask);
+    if (!keep_masked(logits, input.mask)) return std::nullopt;
+  }
   const row_place at{input.key, input.position + index};
   const bool is_draft = row < input.drafts.size();
-  // A draft outside the vocabulary has p = 0. The residual still subtracts q of the ids inside it.
+  const bool impossible = input.last_draft_impossible && row + 1 == input.drafts.size();
+  // An impossible draft has p = 0. The residual still subtracts q of the possible ids.
   if (is_draft && input.rule == acceptance_rule::rejection && params.temperature > 0.0F) {
-    return verify_by_rejection(logits, params, source_of(input, row), at);
+    return verify_by_rejection(logits, params, source_of(input, row), at, impossible);
   }
   const token_id own = draw_coupled(logits, params, at.key, at.position);
-  return {own, is_draft && own == input.drafts[row]};
+  return row_verdict{own, is_draft && !impossible && own == input.drafts[row]};
 }
 
 }  // namespace
@@ -110,11 +122,13 @@ acceptance_output verify_drafts(const acceptance_input& input, token_counts& cou
   acceptance_output out;
   out.tokens.reserve(input.drafts.size() + 1);
   for (std::size_t row = 0; row <= input.drafts.size(); ++row) {
-    const row_verdict verdict = verify_row(input, row, counts);
+    const std::optional<row_verdict> verdict = verify_row(input, row, counts);
+    out.stuck = !verdict || (constrained(input) && !input.matcher->accept(verdict->token));
+    if (out.stuck) break;
     // Counted before the next row is looked at: draft i is judged as if drafts 0 … i-1 were committed.
-    counts.add_output(verdict.token);
-    out.tokens.push_back(verdict.token);
-    if (!verdict.accepted) break;
+    counts.add_output(verdict->token);
+    out.tokens.push_back(verdict->token);
+    if (!verdict->accepted) break;
     ++out.accepted;
   }
   return out;

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "core/grammar.hpp"
 #include "core/ids.hpp"
 #include "core/request.hpp"
 #include "core/sampling/token_counts.hpp"
@@ -25,17 +26,24 @@ struct acceptance_input {
   /// Raw logits of row i (0 … drafts.size()), as a writable scratch copy the rule may change. Called once per row, in
   /// order, and not at all for rows behind the first rejection.
   std::function<std::span<float>(std::int32_t row)> logits;
+  /// What the output must follow; stands behind every known token. Null: anything may follow.
+  grammar_matcher* matcher = nullptr;
+  std::span<std::uint32_t> mask;  ///< room for a bit per logit, with a matcher
+  /// The last draft is one that the target cannot draw: it has no row of its own.
+  bool last_draft_impossible = false;
 };
 
 struct acceptance_output {
   std::vector<token_id> tokens;  ///< accepted drafts, then the token of the first differing row or the bonus token
   std::int32_t accepted = 0;
+  bool stuck = false;  ///< no token may follow: `tokens` are accepted drafts only
 };
 
 /// Coupled: the target's own token of row i is a function of (logits, key, position+i); accept while the draft equals
 /// it. Rejection (Leviathan et al. 2023, Chen et al. 2023): accept x ~ q with probability min(1, p(x)/q(x)), else draw
-/// from max(0, p-q) normalised; after all were accepted a bonus token from p. `counts` holds every known token; it is
-/// left with the returned tokens added.
+/// from max(0, p-q) normalised; after all were accepted a bonus token from p. `counts` holds every known token; counts
+/// and matcher are left with the returned tokens added. Behind a grammar's end token rows are drawn freely: nobody
+/// reads them.
 acceptance_output verify_drafts(const acceptance_input& input, token_counts& counts);
 
 }  // namespace tandem

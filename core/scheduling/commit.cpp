@@ -1,6 +1,7 @@
 #include "core/scheduling/commit.hpp"
 
 #include <algorithm>
+#include <string>
 
 #include "core/assert.hpp"
 
@@ -69,6 +70,19 @@ std::optional<finish> end_after(sequence& seq, const scheduler_options& options,
   return std::nullopt;
 }
 
+finish stuck_end(const sequence& seq) {
+  const auto& spec = seq.request->structured;
+  finish end;
+  end.reason = finish_reason::error;
+  end.code = error_code::invalid_argument;
+  end.text_bytes = seq.visible_bytes;
+  end.message = (spec && !spec->field.empty() ? "'" + spec->field + "'" : std::string("The grammar")) +
+                " cannot be followed any further after " + std::to_string(seq.output_length()) +
+                " tokens: none of the model's tokens fits, or finding one takes too long. Make it simpler, and check "
+                "logit_bias and allowed_token_ids.";
+  return end;
+}
+
 /// Appends tokens until one ends the sequence; returns how many were taken.
 std::int32_t append_tokens(sequence& seq, const slot_outcome& outcome, const scheduler_options& options,
                            tokens_committed::entry& entry) {
@@ -103,13 +117,15 @@ void take_prompt_logprobs(sequence& seq, const slot_outcome& outcome, tokens_com
 tokens_committed::entry commit_outcome(sequence& seq, const slot_outcome& outcome, const scheduler_options& options) {
   TANDEM_ASSERT(outcome.rows_done >= 0 && outcome.rows_done <= seq.pending());
   TANDEM_ASSERT(outcome.tokens.empty() || outcome.rows_done == seq.pending());
-  TANDEM_ASSERT(outcome.tokens.empty() || outcome.accepted + 1 == static_cast<std::int32_t>(outcome.tokens.size()));
+  const auto given = static_cast<std::int32_t>(outcome.tokens.size());
+  TANDEM_ASSERT(outcome.stuck ? outcome.accepted == given : given == 0 || outcome.accepted + 1 == given);
   tokens_committed::entry entry;
   entry.id = seq.id;
   entry.first_index = seq.output_length();
   take_prompt_logprobs(seq, outcome, entry);
   seq.computed += outcome.rows_done;
-  if (outcome.tokens.empty()) {
+  if (given == 0) {
+    if (outcome.stuck) entry.end = stuck_end(seq);
     if (seq.max_tokens == 0 && seq.pending() == 0) entry.end = finish{.reason = finish_reason::length, .text_bytes = 0};
     return entry;
   }
@@ -120,6 +136,7 @@ tokens_committed::entry commit_outcome(sequence& seq, const slot_outcome& outcom
   seq.stats.draft_tokens += outcome.drafted;
   seq.stats.accepted_tokens += accepted;
   seq.stats.completion_tokens = seq.output_length();
+  if (!entry.end && outcome.stuck) entry.end = stuck_end(seq);
   if (!entry.end && seq.stops) entry.held_bytes = seq.stops->held(seq.stop_cursor);
   return entry;
 }

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "core/grammar.hpp"
 #include "core/ids.hpp"
 #include "core/sampling/token_counts.hpp"
 #include "core/step.hpp"
@@ -29,10 +30,14 @@ struct slot_state {
   /// first_position only.
   std::vector<token_id> last_drafts;
   std::vector<block_id> table;
+  /// Target stream, of a sequence with a grammar: stands behind the last known token. Null there: it lost its way.
+  std::unique_ptr<grammar_matcher> matcher;
 
   /// Adds known tokens to the counts, those not yet counted; `first_position` is the position of tokens[0]. Positions
   /// before it that were not counted yet hold the last drafts.
   void count_known(std::int32_t first_position, std::span<const token_id> tokens);
+  /// Whether a grammar says what may follow.
+  bool constrained() const { return sampling->structure != nullptr; }
   std::int32_t capacity(std::int32_t block_size) const { return static_cast<std::int32_t>(table.size()) * block_size; }
 
  private:

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/assert.hpp"
-#include "core/sampling/acceptance.hpp"
+#include "core/sampling/constraint.hpp"
 #include "core/sampling/distribution.hpp"
 
 namespace tandem::gpu::host {
@@ -20,6 +20,7 @@ target_runner::target_runner(model_executor& executor, compute_team& team, std::
 
 step_outcome target_runner::run(const step_work& work) {
   slots_.apply(work.closed, work.opened, work.table_deltas);
+  open_matchers(work.opened);
   step_outcome outcome;
   outcome.step = work.step;
   outcome.slots.resize(work.rows.size());
@@ -36,6 +37,18 @@ step_outcome target_runner::run(const step_work& work) {
   return outcome;
 }
 
+/// A sequence that resumes has output already.
+void target_runner::open_matchers(std::span<const slot_opening> opened) {
+  for (const slot_opening& opening : opened) {
+    slot_state& slot = slots_.at(opening.slot);
+    if (!slot.constrained()) continue;
+    slot.matcher = slot.sampling->structure->start();
+    const auto output = std::span(*opening.known).subspan(static_cast<std::size_t>(opening.prompt_length));
+    if (!std::all_of(output.begin(), output.end(), [&](token_id token) { return slot.matcher->accept(token); }))
+      slot.matcher = nullptr;
+  }
+}
+
 target_runner::planned target_runner::plan(const step_rows& rows, const step_work& work) {
   planned part;
   part.rows = &rows;
@@ -50,7 +63,7 @@ target_runner::planned target_runner::plan(const step_rows& rows, const step_wor
   return part;
 }
 
-/// As many drafts as were asked for, came in time, have a page and exist in the vocabulary.
+/// As many drafts as were asked for, came in time and have a page.
 void target_runner::take_drafts(planned& part, const step_work& work) const {
   const step_rows& rows = *part.rows;
   if (rows.draft_rows == 0 || rows.ticket_index < 0) return;
@@ -62,12 +75,21 @@ void target_runner::take_drafts(planned& part, const step_work& work) const {
       std::min(part.slot->capacity(executor_.cache().shape().block_size), executor_.limits().max_positions);
   const std::int32_t room = capacity - rows.first_position - part.known();
   const auto offered = static_cast<std::int32_t>(part.source->tokens.size());
-  const std::int32_t most = std::min({rows.draft_rows, offered, room});
-  for (; part.drafts < most; ++part.drafts) {
-    const token_id draft = part.source->tokens[static_cast<std::size_t>(part.drafts)];
-    if (draft < 0 || draft >= executor_.shape().vocabulary_size) return;
-    part.tokens.push_back(draft);
-  }
+  part.drafts = std::max(0, std::min({rows.draft_rows, offered, room}));
+  part.tokens.insert(part.tokens.end(), part.source->tokens.begin(), part.source->tokens.begin() + part.drafts);
+  cut_drafts(part);
+}
+
+/// Behind a draft that the target cannot draw nothing can be accepted. That draft itself is judged all the same: under
+/// the rejection rule its probability counts, and to leave it out would favour what the source proposes otherwise.
+void target_runner::cut_drafts(planned& part) const {
+  const auto all = std::span<const token_id>(part.tokens).last(static_cast<std::size_t>(part.drafts));
+  const auto exists = [&](token_id token) { return token >= 0 && token < executor_.shape().vocabulary_size; };
+  auto possible = static_cast<std::size_t>(std::find_if_not(all.begin(), all.end(), exists) - all.begin());
+  if (part.slot->matcher) possible = acceptable_prefix(*part.slot->matcher, all.first(possible));
+  part.last_impossible = possible < all.size();
+  part.drafts = static_cast<std::int32_t>(possible) + (part.last_impossible ? 1 : 0);
+  part.tokens.resize(static_cast<std::size_t>(part.known() + part.drafts));
 }
 
 void target_runner::run_forward() {
@@ -76,8 +98,8 @@ void target_runner::run_forward() {
   std::int32_t row = 0;
   for (planned& part : parts_) {
     part.first_row = row;
-    row += static_cast<std::int32_t>(part.tokens.size());
-    sequences.push_back({part.tokens, part.rows->first_position, part.slot->table});
+    row += static_cast<std::int32_t>(part.row_tokens().size());
+    sequences.push_back({part.row_tokens(), part.rows->first_position, part.slot->table});
     part.out->slot = part.rows->slot;
     part.out->slot_gen = part.rows->slot_gen;
     part.out->rows_done = part.known();
@@ -137,12 +159,8 @@ void target_runner::verify_batch(std::span<planned> parts) {
                      });
 }
 
-/// Draws the run's tokens; `logits` has one row per draft and one more.
-void target_runner::verify(planned& part, std::span<float> logits, std::int32_t thread) {
-  const auto vocabulary = static_cast<std::size_t>(executor_.shape().vocabulary_size);
+acceptance_input target_runner::input_of(const planned& part, row_scratch& scratch) const {
   const slot_state& slot = *part.slot;
-  const bool keeps_raw = slot.top_logprobs >= 0;
-  std::vector<float>& scratch = scratch_[static_cast<std::size_t>(thread)];
   acceptance_input input;
   input.params = slot.sampling.get();
   input.key = slot.noise_key;
@@ -152,21 +170,41 @@ void target_runner::verify(planned& part, std::span<float> logits, std::int32_t 
   const auto drafts = static_cast<std::size_t>(part.drafts);
   if (part.source != nullptr && part.source->q.size() >= drafts) input.q = std::span(part.source->q).first(drafts);
   input.rule = slot.rule;
+  input.last_draft_impossible = part.last_impossible;
+  input.matcher = slot.matcher.get();
+  if (slot.matcher) scratch.mask.resize(mask_words(static_cast<std::size_t>(executor_.shape().vocabulary_size)));
+  input.mask = scratch.mask;
+  return input;
+}
+
+/// Draws the run's tokens; `logits` has one row per draft with a row of its own, and one more.
+void target_runner::verify(planned& part, std::span<float> logits, std::int32_t thread) {
+  const auto vocabulary = static_cast<std::size_t>(executor_.shape().vocabulary_size);
+  const slot_state& slot = *part.slot;
+  if (slot.constrained() && !slot.matcher) {
+    part.out->stuck = true;
+    return;
+  }
+  const bool keeps_raw = slot.top_logprobs >= 0;
+  row_scratch& scratch = scratch_[static_cast<std::size_t>(thread)];
+  acceptance_input input = input_of(part, scratch);
   input.logits = [&](std::int32_t row) {
     const std::span<float> raw = logits.subspan(static_cast<std::size_t>(row) * vocabulary, vocabulary);
     if (!keeps_raw) return raw;
-    scratch.assign(raw.begin(), raw.end());
-    return std::span<float>(scratch);
+    scratch.logits.assign(raw.begin(), raw.end());
+    return std::span<float>(scratch.logits);
   };
   token_counts none;
   acceptance_output drawn = verify_drafts(input, slot.keeps_counts ? part.slot->counts : none);
-  TANDEM_ASSERT(drawn.tokens.size() == static_cast<std::size_t>(drawn.accepted) + 1 && drawn.accepted <= part.drafts);
+  TANDEM_ASSERT(drawn.tokens.size() == static_cast<std::size_t>(drawn.accepted) + (drawn.stuck ? 0 : 1));
+  TANDEM_ASSERT(drawn.accepted <= part.draft_rows());
   for (std::size_t i = 0; keeps_raw && i < drawn.tokens.size(); ++i)
     part.out->logprobs.push_back(
         raw_logprobs(logits.subspan(i * vocabulary, vocabulary), drawn.tokens[i], slot.top_logprobs));
   part.out->tokens = std::move(drawn.tokens);
   part.out->accepted = drawn.accepted;
   part.out->drafted = part.drafts;
+  part.out->stuck = drawn.stuck;
 }
 
 /// One entry per known token after the first of the part, as far as the prompt reaches.
@@ -217,7 +255,7 @@ void target_runner::tell_head() {
     committed_rows rows;
     rows.slot = part.rows->slot;
     rows.slot_gen = part.slot->slot_gen;
-    rows.yielded = !part.out->tokens.empty();
+    rows.yielded = !part.out->tokens.empty() && !part.out->stuck;
     rows.first_row = part.first_row;
     rows.first_position = part.rows->first_position;
     rows.tokens = std::span(part.tokens).first(static_cast<std::size_t>(part.known() + part.out->accepted));

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "core/sampling/acceptance.hpp"
 #include "core/step.hpp"
 #include "core/ticket.hpp"
 #include "gpu/host/compute_team.hpp"
@@ -34,12 +35,17 @@ class target_runner {
     slot_state* slot = nullptr;
     const ticket::row* source = nullptr;  ///< of the drafts; null without
     std::vector<token_id> tokens;         ///< known, then drafts
-    std::int32_t drafts = 0;
-    std::int32_t first_row = 0;  ///< of the forward
+    std::int32_t drafts = 0;              ///< to be verified
+    bool last_impossible = false;         ///< the last draft is one that the target cannot draw: it has no row
+    std::int32_t first_row = 0;           ///< of the forward
     slot_outcome* out = nullptr;
 
     std::int32_t known() const { return static_cast<std::int32_t>(rows->tokens.size()); }
-    std::int32_t logit_rows() const { return rows->yields_token ? drafts + 1 : 0; }
+    std::int32_t draft_rows() const { return drafts - (last_impossible ? 1 : 0); }
+    std::int32_t logit_rows() const { return rows->yields_token ? draft_rows() + 1 : 0; }
+    std::span<const token_id> row_tokens() const {
+      return std::span(tokens).first(static_cast<std::size_t>(known() + draft_rows()));
+    }
   };
   struct prompt_row {
     planned* part = nullptr;
@@ -48,13 +54,22 @@ class target_runner {
     token_logprobs* out = nullptr;
   };
 
+  /// What a thread needs to judge a row.
+  struct row_scratch {
+    std::vector<float> logits;        ///< to spoil when the raw ones are needed later
+    std::vector<std::uint32_t> mask;  ///< of a grammar
+  };
+
+  void open_matchers(std::span<const slot_opening> opened);
   planned plan(const step_rows& rows, const step_work& work);
   void take_drafts(planned& part, const step_work& work) const;
+  void cut_drafts(planned& part) const;
   void run_forward();
   void hand_out_features();
   void verify_all();
   void verify_batch(std::span<planned> parts);
   void verify(planned& part, std::span<float> logits, std::int32_t thread);
+  acceptance_input input_of(const planned& part, row_scratch& scratch) const;
   void score_prompts();
   void tell_head();
   std::vector<prompt_row> prompt_rows();
@@ -67,7 +82,7 @@ class target_runner {
   std::size_t feature_layers_;
   std::size_t first_feature_;  // in the executor's captured states
   std::vector<planned> parts_;
-  std::vector<std::vector<float>> scratch_;  // per thread: a row of logits to spoil when the raw one is needed later
+  std::vector<row_scratch> scratch_;  // per thread
 };
 
 }  // namespace tandem::gpu::host

@@ -54,6 +54,16 @@ struct Options {
   std::function<void(const std::string&)> log;  ///< lines about loading; may be empty
 };
 
+/// What an answer must be; at most one member is set. Details: docs/api.md, "Structured output".
+struct StructuredOutput {
+  bool json_object = false;         ///< any JSON object
+  std::string json_schema;          ///< JSON that is valid against this schema
+  std::string regex;                ///< text that this regular expression matches as a whole
+  std::vector<std::string> choice;  ///< one of these
+  std::string grammar;              ///< text of this grammar, in GBNF's notation, from the rule "root" on
+  bool strict = true;               ///< of a schema: what cannot be enforced is refused; false: it is passed over
+};
+
 /// How tokens are drawn and when an answer ends.
 struct SamplingParams {
   std::optional<std::int32_t> max_tokens;  ///< absent: what is left of the model's length
@@ -74,6 +84,7 @@ struct SamplingParams {
   std::int32_t n = 1;          ///< answers to the same prompt
   std::int32_t logprobs = -1;  ///< alternatives per token; -1: none
   std::vector<std::pair<std::int32_t, float>> logit_bias;
+  StructuredOutput structured;
   std::string speculative_method;  ///< "" the engine's | none | ngram | suffix | draft_model | medusa | eagle | custom
   std::int32_t num_speculative_tokens = -1;  ///< -1: the engine's
 };

@@ -1,10 +1,14 @@
 // The whole engine under a seeded schedule: whatever the order, the answer is the oracle's and nothing is left behind.
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "config/limits.hpp"
 #include "tests/support/lab/actor_lab.hpp"
+#include "tests/support/toy_grammar.hpp"
 
 namespace tandem::lab {
 namespace {
@@ -98,6 +102,59 @@ TEST_P(EngineInLab, B4_PreemptionUnderTinyKvChangesNothing) {
     lab.run_until_idle();
     for (const auto& one : all) expect_oracle(lab, one);
     expect_rest_and_probe(lab);
+    if (HasFailure()) FAIL() << "seed " << seed;
+  }
+}
+
+/// "even" and "odd": tokens whose sum with all before is that, 12 of them, then the end. All else is refused.
+class parity_compiler final : public grammar_compiler {
+ public:
+  static constexpr token_id kEnd = 3;
+  result<std::shared_ptr<const grammar>> compile(const structured_spec& spec) const override {
+    if (spec.text != "even" && spec.text != "odd") return fail(error_code::invalid_argument, "no parity", spec.field);
+    const int parity = spec.text == "odd" ? 1 : 0;
+    return std::make_shared<testing::toy_grammar>(
+        sim::kVocabulary,
+        [parity](const std::vector<token_id>& before, token_id next) {
+          token_id sum = next;
+          for (const token_id token : before) sum += token;
+          return before.size() == 12 ? next == kEnd : next != kEnd && sum % 2 == parity;
+        },
+        kEnd);
+  }
+};
+
+TEST_P(EngineInLab, StructuredRequestsFollowTheirGrammarBesideOthers) {
+  auto with_grammars = options();
+  with_grammars.grammars = std::make_shared<parity_compiler>();
+  with_grammars.end_tokens = {parity_compiler::kEnd};
+  with_grammars.device.num_blocks = 30;
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    actor_lab lab(with_grammars, seed);
+    std::vector<std::pair<expectation, std::string>> all;
+    for (std::uint64_t i = 0; i < 9; ++i) {
+      auto prompt = made_prompt(1 + lab.random()() % 30, i);
+      auto request = ids_request(prompt, 20);
+      request.structured = structured_spec{.kind = structured_spec::form::regex, .field = "parity"};
+      request.structured->text = i % 3 == 0 ? "even" : i % 3 == 1 ? "odd" : "neither";
+      const std::string wanted = request.structured->text;
+      all.emplace_back(expectation{lab.submit(std::move(request)), std::move(prompt), 20}, wanted);
+      lab.moves(static_cast<int>(lab.random()() % 80));
+    }
+    lab.run_until_idle();
+    for (const auto& [one, parity] : all) {
+      if (parity == "neither") {
+        ASSERT_TRUE(lab.events().of(one.id).refused);
+        continue;
+      }
+      structured_spec spec;
+      spec.text = parity;
+      auto expected = sim::oracle(one.prompt, 13, parity_compiler().compile(spec).value().get());
+      EXPECT_EQ(lab.events().choice(one.id).tokens, expected);
+      EXPECT_EQ(lab.events().choice(one.id).end->reason, finish_reason::stop);
+    }
+    EXPECT_EQ(lab.counters().live_requests.load(), 0);
+    EXPECT_EQ(lab.counters().blocks_used.load(), 0);
     if (HasFailure()) FAIL() << "seed " << seed;
   }
 }

@@ -10,7 +10,7 @@ namespace tandem::app {
 namespace {
 
 result<std::vector<prompt_entry>> read_text(const std::string& text,
-                                            const nlohmann::json& defaults = {{"max_tokens", 5}}) {
+                                            const nlohmann::ordered_json& defaults = {{"max_tokens", 5}}) {
   const test::temporary_folder folder;
   const std::string path = (folder / "prompts.jsonl").string();
   std::ofstream(path) << text;

@@ -7,7 +7,7 @@
 namespace tandem::app {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 std::string problem_of(const char* text) {
   const auto request = read_request(json::parse(text));
@@ -47,6 +47,30 @@ TEST(request_fields, numbers_are_numbers_and_whole_ones_are_whole) {
   EXPECT_NE(problem_of(R"({"prompt": "x", "temperature": "hot"})").find("temperature"), std::string::npos);
   EXPECT_NE(problem_of(R"({"prompt": "x", "ignore_eos": 1})").find("ignore_eos"), std::string::npos);
   EXPECT_NE(problem_of(R"({"prompt": "x", "logit_bias": {"a": 1}})").find("logit_bias"), std::string::npos);
+}
+
+TEST(request_fields, what_the_answer_must_be_is_read_from_each_of_its_fields) {
+  using form = structured_spec::form;
+  const auto spec = [](const std::string& member) {
+    const auto request = read_request(json::parse(R"({"prompt": "x", )" + member + "}"));
+    return request && request->structured ? *request->structured : structured_spec{};
+  };
+  const structured_spec schema =
+      spec(R"("structured_outputs": {"json": {"type": "object", "properties": {"z": {}, "a": {}}}})");
+  EXPECT_EQ(schema.kind, form::json_schema);
+  EXPECT_EQ(schema.text, R"({"type":"object","properties":{"z":{},"a":{}}})") << "properties keep their order";
+  EXPECT_TRUE(schema.strict);
+  EXPECT_FALSE(spec(R"("response_format": {"type": "json_schema", "json_schema": {"schema": {}}})").strict);
+  EXPECT_EQ(spec(R"("guided_json": "{}")").text, "{}");
+  EXPECT_EQ(spec(R"("guided_regex": "a+")").kind, form::regex);
+  EXPECT_EQ(spec(R"("guided_grammar": "g")").kind, form::ebnf);
+  EXPECT_EQ(spec(R"("structured_outputs": {"choice": ["b", "a"]})").choices, (std::vector<std::string>{"b", "a"}));
+  EXPECT_EQ(spec(R"("response_format": {"type": "json_object"})").field, "response_format");
+  EXPECT_FALSE(read_request(json::parse(R"({"prompt": "x", "response_format": {"type": "text"}})"))->structured);
+  for (const char* member :
+       {R"("response_format": {"type": "xml"})", R"("structured_outputs": {})", R"("structured_outputs": {"regex": 1})",
+        R"("guided_choice": ["a", 1])", R"("guided_regex": "a", "guided_json": {})"})
+    EXPECT_NE(problem_of((R"({"prompt": "x", )" + std::string(member) + "}").c_str()), "") << member;
 }
 
 TEST(request_fields, null_means_absent) {

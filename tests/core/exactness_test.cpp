@@ -8,6 +8,7 @@
 #include "core/sampling/noise.hpp"
 #include "tests/core/naive_sampling.hpp"
 #include "tests/core/toy_chain.hpp"
+#include "tests/support/toy_grammar.hpp"
 
 namespace tandem::testing {
 namespace {
@@ -72,6 +73,17 @@ sampling_params everything() {
   return params;
 }
 
+/// Two of three tokens may follow, which two depends on all tokens before.
+sampling_params with_grammar(sampling_params params) {
+  params.structure = std::make_shared<toy_grammar>(static_cast<std::int32_t>(kToyVocabulary),
+                                                   [](const std::vector<token_id>& before, token_id next) {
+                                                     token_id sum = next;
+                                                     for (const token_id token : before) sum += token;
+                                                     return sum % 3 != 1;
+                                                   });
+  return params;
+}
+
 struct configuration {
   const char* name;
   sampling_params params;
@@ -91,6 +103,10 @@ const std::vector<configuration>& configurations() {
       {"k6_good_min_p", min_p_10(), draft_kind::good, 6},
       {"k7_adversarial_top_p_80", top_p_80(), draft_kind::adversarial, 7},
       {"k8_poor_penalties", penalties(), draft_kind::poor, 8},
+      {"k1_poor_grammar", with_grammar(plain()), draft_kind::poor, 1},
+      {"k4_good_grammar", with_grammar(plain()), draft_kind::good, 4},
+      {"k3_adversarial_grammar_penalties", with_grammar(penalties()), draft_kind::adversarial, 3},
+      {"k5_poor_grammar_top_k_4", with_grammar(top_k_4()), draft_kind::poor, 5},
   };
   return all;
 }
@@ -143,6 +159,19 @@ TEST(exactness_canary, accepting_every_draft_fails_the_same_test) {
 
 TEST(exactness_canary, a_residual_that_forgets_q_fails_the_same_test) {
   EXPECT_LT(joint_p({plain(), acceptance_rule::rejection, draft_kind::poor, 1}, residual_without_q), 1e-12);
+}
+
+// The draft that cannot follow is left out, as if the source had proposed less.
+acceptance_output cut_too_early(const acceptance_input& input, token_counts& counts) {
+  acceptance_input cut = input;
+  if (cut.last_draft_impossible) cut.drafts = cut.drafts.first(cut.drafts.size() - 1);
+  if (!cut.q.empty()) cut.q = cut.q.first(cut.drafts.size());
+  cut.last_draft_impossible = false;
+  return verify_drafts(cut, counts);
+}
+
+TEST(exactness_canary, leaving_out_the_draft_that_a_grammar_refuses_fails_the_same_test) {
+  EXPECT_LT(joint_p({with_grammar(plain()), acceptance_rule::rejection, draft_kind::poor, 1}, cut_too_early), 1e-12);
 }
 
 // --- coupled: not only the distribution, the very tokens ---

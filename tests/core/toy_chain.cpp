@@ -1,11 +1,14 @@
 #include "tests/core/toy_chain.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <random>
 
+#include "core/sampling/constraint.hpp"
 #include "core/sampling/distribution.hpp"
 #include "core/sampling/noise.hpp"
 #include "tests/core/naive_sampling.hpp"
+#include "tests/support/toy_grammar.hpp"
 
 namespace tandem::testing {
 namespace {
@@ -109,6 +112,8 @@ std::vector<token_id> toy_chain::generate(std::uint64_t seed, std::size_t count,
   std::vector<token_id> known = kPrompt;
   token_counts counts = counts_of(known);
   std::vector<float> scratch(kToyVocabulary);
+  std::vector<std::uint32_t> mask(mask_words(kToyVocabulary));
+  const auto matcher = setup_.params.structure ? setup_.params.structure->start() : nullptr;
   while (known.size() < kPrompt.size() + count) {
     const drafted drafts = draft(known, key);
     std::vector<token_id> assumed = known;
@@ -121,6 +126,13 @@ std::vector<token_id> toy_chain::generate(std::uint64_t seed, std::size_t count,
     input.drafts = drafts.tokens;
     input.q = drafts.q;
     input.rule = setup_.rule;
+    input.matcher = matcher.get();
+    input.mask = mask;
+    // As the device: the first draft that cannot follow is the last that is judged.
+    const std::size_t possible = matcher ? acceptable_prefix(*matcher, drafts.tokens) : drafts.tokens.size();
+    input.last_draft_impossible = possible < drafts.tokens.size();
+    input.drafts = input.drafts.first(possible + (input.last_draft_impossible ? 1 : 0));
+    if (!drafts.q.empty()) input.q = input.q.first(input.drafts.size());
     input.logits = [&](std::int32_t row) {
       const std::size_t last = known.size() - 1 + static_cast<std::size_t>(row);
       const auto& logits = target_.logits(assumed[last - 1], assumed[last]);
@@ -136,7 +148,13 @@ std::vector<token_id> toy_chain::generate(std::uint64_t seed, std::size_t count,
 std::vector<double> toy_chain::exact_next(const std::vector<token_id>& known) const {
   const auto& logits = target_.logits(known[known.size() - 2], known.back());
   const std::vector<double> row(logits.begin(), logits.end());
-  return naive_distribution(naive_penalized(row, setup_.params, {known, kPrompt.size()}), setup_.params);
+  std::vector<double> penalized = naive_penalized(row, setup_.params, {known, kPrompt.size()});
+  if (const auto* rules = dynamic_cast<const toy_grammar*>(setup_.params.structure.get())) {
+    const std::vector<token_id> output(known.begin() + kPrompt.size(), known.end());
+    for (std::size_t id = 0; id < penalized.size(); ++id)
+      if (!rules->allows(output, static_cast<token_id>(id))) penalized[id] = -std::numeric_limits<double>::infinity();
+  }
+  return naive_distribution(penalized, setup_.params);
 }
 
 std::vector<double> toy_chain::exact_joint() const {

@@ -32,7 +32,7 @@ enum class draft_kind : std::uint8_t {
 };
 
 struct toy_setup {
-  sampling_params params;
+  sampling_params params;  ///< with a grammar, a toy_grammar
   acceptance_rule rule = acceptance_rule::coupled;
   draft_kind drafts = draft_kind::good;
   std::int32_t k = 0;

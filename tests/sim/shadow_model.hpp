@@ -2,12 +2,16 @@
 /// A made-up model whose next token is a hash of all earlier tokens, read through the block table from a shadow KV: a
 /// wrong, stale or shifted block changes the answer. Used by the simulation, without threads.
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
+#include <memory>
 #include <unordered_map>
 #include <vector>
 
 #include "core/assert.hpp"
 #include "core/ids.hpp"
+#include "core/sampling/constraint.hpp"
 #include "core/step.hpp"
 #include "core/ticket.hpp"
 
@@ -23,14 +27,31 @@ inline token_id next_token(std::uint64_t state) {
   return static_cast<token_id>((state >> 17) % kVocabulary);
 }
 
-/// The answer any schedule must give.
-inline std::vector<token_id> oracle(std::vector<token_id> tokens, std::int32_t count) {
+/// The first token from `wanted` on, around, that the grammar lets follow; kNoToken: none. The matcher takes it.
+inline token_id follow(grammar_matcher* matcher, token_id wanted) {
+  if (matcher == nullptr || matcher->has_ended()) return wanted;
+  std::array<std::uint32_t, mask_words(kVocabulary)> bits{};
+  matcher->fill_mask(bits);
+  for (token_id i = 0; i < kVocabulary; ++i) {
+    const token_id id = (wanted + i) % kVocabulary;
+    if ((bits[static_cast<std::size_t>(id) / 32] >> (id % 32) & 1U) == 0) continue;
+    TANDEM_ASSERT(matcher->accept(id));
+    return id;
+  }
+  return kNoToken;
+}
+
+/// The answer any schedule must give, up to where its grammar lets no token follow.
+inline std::vector<token_id> oracle(std::vector<token_id> tokens, std::int32_t count, const grammar* rules = nullptr) {
+  const auto matcher = rules != nullptr ? rules->start() : nullptr;
   std::uint64_t state = 0;
   for (const token_id token : tokens) state = mix(state, token);
   std::vector<token_id> output;
   for (std::int32_t i = 0; i < count; ++i) {
-    output.push_back(next_token(state));
-    state = mix(state, output.back());
+    const token_id next = follow(matcher.get(), next_token(state));
+    if (next == kNoToken) break;
+    output.push_back(next);
+    state = mix(state, next);
   }
   return output;
 }
@@ -45,6 +66,7 @@ class shadow_kv {
     std::uint32_t gen = 0;
     std::uint64_t key = 0;  ///< noise_key of the opening
     std::vector<block_id> table;
+    std::shared_ptr<grammar_matcher> matcher;  ///< behind the last known token; null: no grammar
   };
   using slots = std::unordered_map<slot_id, slot>;
   template <class Work>
@@ -78,13 +100,21 @@ class shadow_kv {
   template <class Work>
   static void apply(const Work& work, slots& to) {
     for (const slot_id closed : work.closed) to.erase(closed);
-    for (const slot_opening& opening : work.opened) to[opening.slot] = slot{opening.slot_gen, opening.noise_key, {}};
+    for (const slot_opening& opening : work.opened)
+      to[opening.slot] = slot{opening.slot_gen, opening.noise_key, {}, matcher_of(opening)};
     for (const table_delta& delta : work.table_deltas) {
       auto& table = to.at(delta.slot).table;
       TANDEM_ASSERT(delta.first_index <= static_cast<std::int32_t>(table.size()));
       table.resize(static_cast<std::size_t>(delta.first_index));
       table.insert(table.end(), delta.blocks.begin(), delta.blocks.end());
     }
+  }
+  static std::shared_ptr<grammar_matcher> matcher_of(const slot_opening& opening) {
+    if (!opening.sampling->structure) return nullptr;
+    std::shared_ptr<grammar_matcher> matcher = opening.sampling->structure->start();
+    for (auto i = static_cast<std::size_t>(opening.prompt_length); i < opening.known->size(); ++i)
+      TANDEM_ASSERT(matcher->accept((*opening.known)[i]));
+    return matcher;
   }
   std::uint64_t& cell(slot_id id, std::int32_t position) { return states_[index_of(id, position)]; }
   std::size_t index_of(slot_id id, std::int32_t position) const {
@@ -98,6 +128,17 @@ class shadow_kv {
   slots slots_;
 };
 
+/// What the source of the rows proposed in time.
+inline std::vector<token_id> drafts_of(const step_rows& rows, const step_work& work) {
+  if (rows.ticket_index < 0) return {};
+  const ticket& source = *work.tickets[static_cast<std::size_t>(rows.ticket_index)];
+  if (source.current() != ticket::state::filled) return {};
+  const auto& drafts = source.drafts(static_cast<std::size_t>(rows.ticket_row)).tokens;
+  TANDEM_ASSERT(static_cast<std::int32_t>(drafts.size()) <= rows.draft_rows);
+  for (const token_id draft : drafts) TANDEM_ASSERT(draft >= 0 && draft < kVocabulary);
+  return drafts;
+}
+
 inline slot_outcome run_rows(shadow_kv& kv, const step_rows& rows, const step_work& work) {
   slot_outcome outcome;
   outcome.slot = rows.slot;
@@ -108,21 +149,24 @@ inline slot_outcome run_rows(shadow_kv& kv, const step_rows& rows, const step_wo
   for (const token_id token : rows.tokens) state = kv.row(rows.slot, position++, token);
   outcome.rows_done = static_cast<std::int32_t>(rows.tokens.size());
   if (!rows.yields_token) return outcome;
-  outcome.tokens.push_back(next_token(state));
-  if (rows.ticket_index < 0) return outcome;
-  const ticket& source = *work.tickets[static_cast<std::size_t>(rows.ticket_index)];
-  if (source.current() != ticket::state::filled) return outcome;
-  const auto& drafts = source.drafts(static_cast<std::size_t>(rows.ticket_row)).tokens;
-  outcome.drafted = static_cast<std::int32_t>(drafts.size());
-  TANDEM_ASSERT(outcome.drafted <= rows.draft_rows);
-  bool agree = true;
-  for (const token_id draft : drafts) {
-    TANDEM_ASSERT(draft >= 0 && draft < kVocabulary);
-    state = kv.row(rows.slot, position++, draft);  // all rows are computed, as on a device
-    agree = agree && draft == outcome.tokens.back();
+  const std::vector<token_id> drafts = drafts_of(rows, work);
+  grammar_matcher* const matcher = kv.at(rows.slot).matcher.get();
+  const std::size_t possible = matcher != nullptr ? acceptable_prefix(*matcher, drafts) : drafts.size();
+  // The first that cannot follow is judged, too, but has no row.
+  outcome.drafted = static_cast<std::int32_t>(std::min(possible + 1, drafts.size()));
+  const auto say = [&] {
+    const token_id next = follow(matcher, next_token(state));
+    outcome.stuck = next == kNoToken;
+    if (!outcome.stuck) outcome.tokens.push_back(next);
+  };
+  say();
+  for (std::size_t i = 0; i < possible; ++i) {
+    const bool agree =
+        !outcome.stuck && static_cast<std::int32_t>(i) == outcome.accepted && drafts[i] == outcome.tokens.back();
+    state = kv.row(rows.slot, position++, drafts[i]);  // all rows are computed, as on a device
     if (!agree) continue;
     ++outcome.accepted;
-    outcome.tokens.push_back(next_token(state));
+    say();
   }
   return outcome;
 }

@@ -70,6 +70,7 @@ sequence_id simulated_engine::submit(const job& wanted) {
   auto sampling = std::make_shared<sampling_params>();
   sampling->temperature = 0;
   sampling->min_tokens = wanted.min_tokens;
+  sampling->structure = wanted.structure;
   admit_sequence admit;
   admit.id = {{next_request_}, 0};
   admit.noise_key = next_request_;

@@ -65,6 +65,7 @@ struct job {
   speculation_params speculation;
   std::string cache_salt;
   std::int32_t prompt_logprobs = -1;
+  std::shared_ptr<const grammar> structure;
 };
 
 class simulated_engine {

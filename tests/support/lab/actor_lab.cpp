@@ -18,6 +18,9 @@ std::shared_ptr<pipeline_parts> make_parts(const lab_options& options, std::shar
   parts->device = std::move(device);
   parts->tokenizer = make_lab_tokenizer(options.end_tokens);
   parts->prompts = std::make_shared<encoder>(encoder::options{parts->tokenizer, nullptr, 0, 0});
+  if (options.grammars)
+    parts->grammars = std::make_shared<compile_queue>(
+        compile_queue::options{.compiler = options.grammars, .in_callers_thread = true});
   parts->metrics = std::make_shared<metrics_registry>("lab", parts->device->info().num_kv_blocks);
   parts->counters = std::make_shared<live_counters>();
   parts->check_always = true;

@@ -20,7 +20,8 @@ struct lab_options {
   runtime_options engine;
   fake_device_options device;
   std::vector<token_id> end_tokens;
-  double expire_tickets = 0.02;  ///< chance per move that a waiting step gives up on its drafts
+  std::shared_ptr<const grammar_compiler> grammars;  ///< asked in intake's thread; null: no structured output
+  double expire_tickets = 0.02;                      ///< chance per move that a waiting step gives up on its drafts
 };
 
 /// Small sizes, so that every limit is near.

@@ -1,0 +1,14 @@
+#pragma once
+/// XGrammar's JSON descriptions of outputs, where they are shorter than a grammar.
+
+#include <string>
+#include <vector>
+
+#include "core/result.hpp"
+
+namespace tandem {
+
+/// One of `choices`, byte for byte. Error: invalid_argument for text that is not UTF-8.
+result<std::string> choice_tag(const std::vector<std::string>& choices);
+
+}  // namespace tandem

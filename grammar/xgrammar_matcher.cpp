@@ -1,0 +1,77 @@
+#include "grammar/xgrammar_matcher.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+
+#include "config/structured_limits.hpp"
+
+namespace tandem {
+namespace {
+
+/// A row of one bit per token, as XGrammar takes it.
+struct mask_tensor {
+  std::int64_t words;
+  DLTensor tensor{};
+
+  explicit mask_tensor(std::span<std::uint32_t> bits) : words(static_cast<std::int64_t>(bits.size())) {
+    tensor.data = bits.data();
+    tensor.device = {kDLCPU, 0};
+    tensor.ndim = 1;
+    tensor.dtype = xgrammar::GetBitmaskDLType();
+    tensor.shape = &words;
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<grammar_matcher> xgrammar_grammar::start() const {
+  return std::make_unique<xgrammar_matcher>(compiled_);
+}
+
+std::size_t xgrammar_grammar::bytes() const {
+  return compiled_.MemorySizeBytes();
+}
+
+template <class Work>
+void xgrammar_matcher::guarded(const Work& work) {
+  const auto started = std::chrono::steady_clock::now();
+  try {
+    work();
+  } catch (const std::exception&) {
+    matcher_.reset();
+  }
+  if (std::chrono::steady_clock::now() - started > limits::kMaxMatcherTime) matcher_.reset();
+}
+
+xgrammar_matcher::xgrammar_matcher(const xgrammar::CompiledGrammar& compiled) {
+  guarded([&] { matcher_.emplace(compiled); });
+}
+
+bool xgrammar_matcher::accept(token_id token) {
+  bool taken = false;
+  if (matcher_) guarded([&] { taken = !matcher_->IsTerminated() && matcher_->AcceptToken(token); });
+  return taken;
+}
+
+void xgrammar_matcher::rewind(std::int32_t count) {
+  if (matcher_ && count > 0) guarded([&] { matcher_->Rollback(count); });
+}
+
+void xgrammar_matcher::fill_mask(std::span<std::uint32_t> bits) {
+  if (matcher_) {
+    mask_tensor mask(bits);
+    guarded([&] { matcher_->FillNextTokenBitmask(&mask.tensor); });
+  }
+  if (!matcher_) std::fill(bits.begin(), bits.end(), 0u);
+}
+
+bool xgrammar_matcher::is_complete() const {
+  return matcher_ && matcher_->IsCompleted();
+}
+
+bool xgrammar_matcher::has_ended() const {
+  return matcher_ && matcher_->IsTerminated();
+}
+
+}  // namespace tandem

@@ -1,0 +1,15 @@
+#pragma once
+/// What a client says its output must be: response_format, structured_outputs, guided_*.
+
+#include <optional>
+
+#include "core/request.hpp"
+#include "net/field_reader.hpp"
+
+namespace tandem::net {
+
+/// At most one of the fields may ask for something; mistakes stay in `fields`. What the schema, expression or grammar
+/// says is not looked at.
+std::optional<structured_spec> read_structured(field_reader& fields);
+
+}  // namespace tandem::net
