@@ -35,6 +35,7 @@ TEST_P(Grammars, AreFollowedThroughDraftsPreemptionAndLostDrafters) {
     options.k = 4;
     options.num_blocks = static_cast<std::int32_t>(14 + seed % 12);  // few: not all fit at once
     options.max_num_seqs = 5;
+    options.max_model_len = 48;
     options.end_tokens = {kEnd};
     options.expire_tickets = seed % 3 == 0 ? 0.2 : 0.0;
     options.independent_streams = seed % 2 == 1;
