@@ -128,7 +128,7 @@ TEST(hermes_parser, where_only_tags_count_calls_without_stay_text) {
   tool_calling wanted = calling(tool_call_format::hermes);
   wanted.tags_only = true;
   const std::string call = R"({"name": "add", "arguments": {}})";
-  for (const std::string text : {call, "```json\n" + call + "\n```"}) EXPECT_EQ(streamed(wanted, text, 3), text);
+  for (const std::string& text : {call, "```json\n" + call + "\n```"}) EXPECT_EQ(streamed(wanted, text, 3), text);
   EXPECT_EQ(streamed(wanted, "<tool_call>" + call + "</tool_call>", 3), "[add({})]");
 }
 
