@@ -15,6 +15,6 @@ inline constexpr std::size_t kMaxQueuedCompiles = 1024;        // requests that 
 inline constexpr std::size_t kMaxAbandonedCompiles = 2;        // that took too long and still run
 inline constexpr std::size_t kMaxCachedGrammars = 128;         // compiled, for requests to come
 inline constexpr std::size_t kMaxCachedGrammarBytes = 256u << 20;
-inline constexpr std::chrono::milliseconds kMaxMatcherTime{250};  // of one row; a sequence beyond it ends
+inline constexpr std::chrono::milliseconds kMaxMatcherTime{250};  // computing, of one row; a sequence beyond it ends
 
 }  // namespace tandem::limits

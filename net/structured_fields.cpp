@@ -106,36 +106,48 @@ void keep(field_reader& fields, std::optional<structured_spec>& kept, std::optio
   kept = std::move(found);
 }
 
-std::optional<structured_spec> read_format_schema(field_reader& fields, const json_object& format) {
-  const auto wrapped = format.find("json_schema");
+/// Where a format stands: chat wraps the schema and what belongs to it once more, responses do not.
+struct format_place {
+  std::string shown;
+  bool wrapped = false;
+};
+
+std::optional<structured_spec> read_format_schema(field_reader& fields, const json_object& format,
+                                                  const format_place& place) {
+  const auto wrapped = place.wrapped ? format.find("json_schema") : std::nullopt;
   const auto inner = wrapped ? as_object(*wrapped) : std::nullopt;
-  const auto schema = inner ? inner->find("schema") : std::nullopt;
+  const json_object* const around = place.wrapped ? (inner ? &*inner : nullptr) : &format;
+  const std::string shown = place.shown + (place.wrapped ? ".json_schema" : "");
+  const auto schema = around != nullptr ? around->find("schema") : std::nullopt;
   if (!schema) {
-    fields.refuse("response_format", "'response_format.json_schema' must be an object with the schema in 'schema'.");
+    fields.refuse(place.shown, fmt::format("'{}' must be an object with the schema in 'schema'.", shown));
     return std::nullopt;
   }
-  auto spec = schema_of(fields, {"schema", "response_format.json_schema.schema", form::json_schema}, *schema);
-  field_reader flags(*inner);
+  auto spec = schema_of(fields, {"schema", shown + ".schema", form::json_schema}, *schema);
+  field_reader flags(*around);
   const bool strict = flags.boolean("strict").value_or(false);
-  if (flags.problem()) fields.refuse("response_format.json_schema.strict", flags.problem()->message);
+  if (flags.problem()) fields.refuse(shown + ".strict", flags.problem()->message);
   if (spec) spec->strict = strict;
+  return spec;
+}
+
+std::optional<structured_spec> read_format(field_reader& fields, const json_object& format, const format_place& place) {
+  const auto named = format.find("type");
+  const std::string_view type = named ? as_string(*named).value_or("") : "";
+  if (type == "text") return std::nullopt;
+  if (type == "json_schema") return read_format_schema(fields, format, place);
+  if (type != "json_object") {
+    fields.refuse(place.shown, fmt::format("'{}.type' must be 'text', 'json_object' or 'json_schema'.", place.shown));
+    return std::nullopt;
+  }
+  structured_spec spec;
+  spec.field = place.shown;
   return spec;
 }
 
 std::optional<structured_spec> read_response_format(field_reader& fields) {
   const auto format = fields.object("response_format");
-  if (!format) return std::nullopt;
-  const auto named = format->find("type");
-  const std::string_view type = named ? as_string(*named).value_or("") : "";
-  if (type == "text") return std::nullopt;
-  if (type == "json_schema") return read_format_schema(fields, *format);
-  if (type != "json_object") {
-    fields.refuse("response_format", "'response_format.type' must be 'text', 'json_object' or 'json_schema'.");
-    return std::nullopt;
-  }
-  structured_spec spec;
-  spec.field = "response_format";
-  return spec;
+  return format ? read_format(fields, *format, {"response_format", true}) : std::nullopt;
 }
 
 /// vLLM's object, of which one member is set.
@@ -170,6 +182,15 @@ std::optional<structured_spec> read_structured(field_reader& fields) {
     if (const auto value = fields.any(name)) keep(fields, kept, spec_of(fields, asked, *value));
   }
   return kept;
+}
+
+void read_text_format(field_reader& fields, std::optional<structured_spec>& kept) {
+  const auto text = fields.object("text");
+  const auto value = text ? text->find("format") : std::nullopt;
+  if (!value) return;
+  const auto format = as_object(*value);
+  if (!format) return fields.refuse("text.format", "'text.format' must be an object.");
+  keep(fields, kept, read_format(fields, *format, {"text.format", false}));
 }
 
 }  // namespace tandem::net

@@ -10,6 +10,7 @@
 #include "net/endpoints.hpp"
 #include "net/json_text.hpp"
 #include "net/sampling_fields.hpp"
+#include "net/structured_fields.hpp"
 #include "net/tool_calls/tool_fields.hpp"
 #include "text/utf8.hpp"
 
@@ -65,18 +66,6 @@ void check_metadata(field_reader& fields) {
     fields.refuse("metadata", fmt::format("'metadata' takes at most {} strings of {} characters, under keys of {}.",
                                           limits::kMaxResponseMetadata, limits::kMaxResponseMetadataValue,
                                           limits::kMaxResponseMetadataKey));
-  }
-}
-
-void check_text_format(field_reader& fields) {
-  const auto text = fields.object("text");
-  const auto format = text ? text->find("format") : std::nullopt;
-  if (!format) return;
-  const auto object = as_object(*format);
-  const auto type = object ? object->find("type") : std::nullopt;
-  if (!type || as_string(*type) != "text") {
-    fields.refuse("text.format", "'text.format' other than {\"type\": \"text\"} is not supported yet.",
-                  error_code::unsupported);
   }
 }
 
@@ -204,7 +193,7 @@ response_request read_response(field_reader& fields, std::string_view timeout_he
   if (common.stopping.max_tokens == 0) fields.refuse("max_output_tokens", "'max_output_tokens' must be at least 1.");
   read_include(fields, out, common);
   check_metadata(fields);
-  check_text_format(fields);
+  read_text_format(fields, common.structured);
   check_truncation(fields);
   read_lane(fields, out);
   out.call.stream = fields.boolean("stream").value_or(false);

@@ -74,6 +74,11 @@ TEST(request_fields, what_the_answer_must_be_is_read_from_each_of_its_fields) {
 }
 
 TEST(request_fields, null_means_absent) {
+  EXPECT_NE(problem_of(R"({"prompt": "x", "allowed_token_ids": []})").find("allowed_token_ids"), std::string::npos);
+  EXPECT_NE(problem_of(R"({"prompt": "x", "max_tokens": 3, "max_completion_tokens": 4})").find("max_completion_tokens"),
+            std::string::npos);
+  EXPECT_EQ(problem_of(R"({"prompt": "x", "max_tokens": 3, "max_completion_tokens": 3})"), "");
+  EXPECT_EQ(read_request(json::parse(R"({"prompt": "x", "max_completion_tokens": 4})"))->stopping.max_tokens, 4);
   EXPECT_EQ(problem_of(R"({"prompt": "x", "max_tokens": null, "messages": null, "stop": null})"), "");
 }
 
@@ -89,8 +94,8 @@ TEST(request_fields, flags_put_fields_under_their_own_names) {
   CLI::App command;
   add_sampling_flags(command, fields);
   command.parse("--max-tokens 3 --temperature 0 --stop x --stop y --ignore-eos --speculative false", false);
-  EXPECT_EQ(fields, json::parse(R"({"max_tokens": 3, "temperature": 0.0, "stop": ["x", "y"], "ignore_eos": true,
-                                    "speculative": false})"));
+  EXPECT_EQ(fields, json::parse(R"({"max_tokens": 3, "temperature": 0.0, "stop": ["x", "y"], "speculative": false,
+                                    "ignore_eos": true})"));
 }
 
 }  // namespace

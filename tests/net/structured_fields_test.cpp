@@ -65,6 +65,32 @@ TEST(structured_fields, every_way_of_asking_becomes_one_spec) {
   }
 }
 
+TEST(structured_fields, responses_have_the_schema_beside_the_type) {
+  const auto read_text = [](const std::string& members) {
+    const auto document = json_document::parse("{" + members + "}", 64).value();
+    const auto object = as_object(document.root()).value();
+    field_reader fields(object);
+    read_outcome out;
+    out.spec = read_structured(fields);
+    read_text_format(fields, out.spec);
+    out.problem = fields.problem();
+    return out;
+  };
+  const read_outcome schema =
+      read_text(R"("text":{"format":{"type":"json_schema","name":"n","schema":{"type":"null"},"strict":true}})");
+  ASSERT_TRUE(schema.spec && !schema.problem);
+  EXPECT_EQ(schema.spec->text, R"({"type":"null"})");
+  EXPECT_TRUE(schema.spec->strict);
+  EXPECT_EQ(schema.spec->field, "text.format.schema");
+  EXPECT_EQ(read_text(R"("text":{"format":{"type":"json_object"}})").spec->field, "text.format");
+  for (const char* free : {"", R"("text":{})", R"("text":{"format":{"type":"text"}})"})
+    EXPECT_FALSE(read_text(free).spec || read_text(free).problem) << free;
+  for (const char* wrong :
+       {R"("text":{"format":5})", R"("text":{"format":{"type":"json_schema"}})",
+        R"("text":{"format":{"type":"grammar"}})", R"("guided_regex":"a","text":{"format":{"type":"json_object"}})"})
+    EXPECT_EQ(read_text(wrong).problem->param, "text.format") << wrong;
+}
+
 TEST(structured_fields, nothing_is_asked_by_nothing) {
   for (const char* members : {"", R"("response_format":null)", R"("response_format":{"type":"text"})",
                               R"("guided_json":null,"structured_outputs":null)"}) {
