@@ -18,4 +18,21 @@ result<std::string> choice_tag(const std::vector<std::string>& choices) {
   }
 }
 
+result<std::vector<std::string>> schemas_of_tag(const std::string& tag) {
+  const json root = json::parse(tag, nullptr, false);
+  if (root.is_discarded()) return fail(error_code::invalid_argument, "the structural tag is not JSON");
+  std::vector<std::string> schemas;
+  std::vector<const json*> open{&root};
+  while (!open.empty()) {
+    const json& part = *open.back();
+    open.pop_back();
+    if (part.is_object() && part.contains("json_schema")) {
+      schemas.push_back(part["json_schema"].dump());
+    } else if (part.is_structured()) {
+      for (const json& member : part) open.push_back(&member);
+    }
+  }
+  return schemas;
+}
+
 }  // namespace tandem

@@ -11,4 +11,7 @@ namespace tandem {
 /// One of `choices`, byte for byte. Error: invalid_argument for text that is not UTF-8.
 result<std::string> choice_tag(const std::vector<std::string>& choices);
 
+/// The JSON schemas inside a structural tag, as texts. Error: invalid_argument for what is no JSON.
+result<std::vector<std::string>> schemas_of_tag(const std::string& tag);
+
 }  // namespace tandem

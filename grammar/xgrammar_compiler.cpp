@@ -67,8 +67,17 @@ class xgrammar_compiler final : public grammar_compiler {
   }
 
  private:
+  static result<void> check_tag(const structured_spec& spec) {
+    const auto schemas = schemas_of_tag(spec.text);
+    if (!schemas) return tl::unexpected(schemas.error());
+    for (const std::string& schema : *schemas)
+      if (auto fits = check_schema(schema, spec.strict); !fits) return fits;
+    return {};
+  }
+
   static result<void> check(const structured_spec& spec) {
     if (spec.kind == form::json_schema) return check_schema(spec.text, spec.strict);
+    if (spec.kind == form::structural_tag) return check_tag(spec);
     if (spec.kind == form::choice) return choice_tag(spec.choices).map([](const std::string&) {});
     return {};
   }

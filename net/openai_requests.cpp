@@ -167,6 +167,7 @@ void read_chat_logprobs(field_reader& fields, api_request& out, generation_reque
 struct chat_call {
   prompt_list prompts;
   tool_calling tools;
+  std::optional<structured_spec> grammar;
 };
 
 chat_call read_chat_call(field_reader& fields, const request_facts& facts) {
@@ -178,6 +179,7 @@ chat_call read_chat_call(field_reader& fields, const request_facts& facts) {
   tool_request tools = read_tool_fields(fields, facts);
   chat.tools_json = std::move(tools.json);
   call.tools = std::move(tools.calling);
+  call.grammar = std::move(tools.grammar);
   call.prompts.sources.emplace_back(std::move(chat));
   call.prompts.texts.emplace_back();
   return call;
@@ -233,6 +235,7 @@ result<api_request> parse_chat(std::string_view body, std::string_view timeout_h
   if (fields.boolean("echo").value_or(false)) fields.refuse_unsupported("echo");
   read_chat_logprobs(fields, out, common);
   out.tools = std::move(call.tools);
+  add_tool_grammar(fields, std::move(call.grammar), common);
   const bool tags_wanted = out.tools.wanted() && facts.special_tool_tags;
   if (tags_wanted && !fields.any("skip_special_tokens")) common.stopping.skip_special_tokens = false;
   return spread(fields, std::move(out), common, std::move(call.prompts));

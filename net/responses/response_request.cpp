@@ -156,7 +156,9 @@ void read_lane(field_reader& fields, response_request& out) {
   out.concurrent = fields.boolean("concurrent").value_or(false);
 }
 
-void read_prompt(field_reader& fields, const request_facts& facts, response_request& out, generation_request& common) {
+// Gives the grammar of calls that are asked for.
+std::optional<structured_spec> read_prompt(field_reader& fields, const request_facts& facts, response_request& out,
+                                           generation_request& common) {
   if (!facts.has_chat_template) {
     fields.refuse("input",
                   "This model has no chat template; start the server with --chat-template or use "
@@ -170,6 +172,7 @@ void read_prompt(field_reader& fields, const request_facts& facts, response_requ
   common.prompt = std::move(chat);
   out.instructions = std::string(fields.string("instructions", limits::kMaxEncodeBytes).value_or(""));
   out.input = read_input(fields, fresh_id("item_"));
+  return std::move(tools.grammar);
 }
 
 }  // namespace
@@ -181,8 +184,9 @@ response_request read_response(field_reader& fields, std::string_view timeout_he
   out.call.shape = api_shape::chat;
   out.call.prompt_count = 1;
   out.call.model = read_model(fields, facts);
-  read_prompt(fields, facts, out, common);
+  auto grammar = read_prompt(fields, facts, out, common);
   read_generation_fields(fields, timeout_header, facts, common);
+  add_tool_grammar(fields, std::move(grammar), common);
   const bool tags_wanted = out.call.tools.wanted() && facts.special_tool_tags;
   if (tags_wanted && !fields.any("skip_special_tokens")) common.stopping.skip_special_tokens = false;
   if (common.n != 1) fields.refuse("n", "A response has one choice; leave out 'n'.");

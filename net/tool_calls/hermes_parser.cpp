@@ -103,7 +103,7 @@ bool hermes_parser::in_words(tool_events& out) {
 
 bool hermes_parser::begins_alone() const {
   const std::size_t first = cursor_.rest().find_first_not_of(kSpaces);
-  return !said_ && first <= limits::kMaxHeldSpaceBytes && cursor_.rest()[first] == '{';
+  return !tags_only() && !said_ && first <= limits::kMaxHeldSpaceBytes && cursor_.rest()[first] == '{';
 }
 
 bool hermes_parser::open_at(tool_events& out, std::size_t at) {
@@ -114,7 +114,7 @@ bool hermes_parser::open_at(tool_events& out, std::size_t at) {
     return true;
   }
   for (const frame& around : {kTags, kBlock}) {
-    if (!tag.starts_with(around.open)) continue;
+    if (!tag.starts_with(around.open) || (tags_only() && around.open != kTags.open)) continue;
     open_call(out, around, at);
     return true;
   }

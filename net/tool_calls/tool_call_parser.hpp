@@ -27,6 +27,7 @@ struct tool_calling {
   tool_call_format format = tool_call_format::none;  ///< none: text stays as it is
   std::vector<std::string> offered;                  ///< names of functions
   bool parallel = true;                              ///< false: calls behind the first are left out
+  bool tags_only = false;                            ///< hermes: calls without tags stay text
   bool by_name = false;                              ///< the request named the one function to call
 
   bool wanted() const { return format != tool_call_format::none && !offered.empty(); }
@@ -45,6 +46,7 @@ class tool_call_parser {
  protected:
   explicit tool_call_parser(const tool_calling& calling) : calling_(calling) {}
   const std::vector<std::string>& offered() const { return calling_.offered; }
+  bool tags_only() const { return calling_.tags_only; }
 
  private:
   virtual void read(std::string_view text, tool_events& out) = 0;

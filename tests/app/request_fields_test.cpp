@@ -94,8 +94,8 @@ TEST(request_fields, flags_put_fields_under_their_own_names) {
   CLI::App command;
   add_sampling_flags(command, fields);
   command.parse("--max-tokens 3 --temperature 0 --stop x --stop y --ignore-eos --speculative false", false);
-  EXPECT_EQ(fields, json::parse(R"({"max_tokens": 3, "temperature": 0.0, "stop": ["x", "y"], "ignore_eos": true,
-                                    "speculative": false})"));
+  EXPECT_EQ(fields, json::parse(R"({"max_tokens": 3, "temperature": 0.0, "stop": ["x", "y"], "speculative": false,
+                                    "ignore_eos": true})"));
 }
 
 }  // namespace

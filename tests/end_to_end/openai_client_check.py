@@ -237,6 +237,31 @@ class openai_client_with_tools(unittest.TestCase):
         self.assertIsNone(answer.choices[0].message.tool_calls)
         self.assertIn("get_weather", answer.choices[0].message.content)
 
+    def test_a_call_that_is_required_comes_whatever_was_asked(self):
+        hello = [{"role": "user", "content": "Say hello."}]
+        free = self.client.chat.completions.create(**self.wanted(messages=hello))
+        self.assertIsNone(free.choices[0].message.tool_calls)
+        for choice, reason in (("required", "tool_calls"),
+                               ({"type": "function", "function": {"name": "get_weather"}}, "stop")):
+            answer = self.client.chat.completions.create(**self.wanted(messages=hello, tool_choice=choice,
+                                                                       parallel_tool_calls=False))
+            first = answer.choices[0]
+            self.assertEqual(first.finish_reason, reason)
+            call, = first.message.tool_calls
+            self.assertEqual(call.function.name, "get_weather")
+            self.assertEqual({key: type(value) for key, value in json.loads(call.function.arguments).items()},
+                             {"city": str})
+
+    def test_strict_arguments_follow_the_schema(self):
+        function = {**WEATHER["function"], "strict": True, "parameters": {
+            "type": "object", "properties": {"city": {"enum": ["Rome", "Oslo"]}, "days": {"type": "integer"}},
+            "required": ["city", "days"], "additionalProperties": False}}
+        answer = self.client.chat.completions.create(**self.wanted(
+            tools=[{"type": "function", "function": function}], tool_choice="required", parallel_tool_calls=False))
+        arguments = json.loads(answer.choices[0].message.tool_calls[0].function.arguments)
+        self.assertIn(arguments["city"], ("Rome", "Oslo"))
+        self.assertIsInstance(arguments["days"], int)
+
     def test_what_is_not_offered_is_told(self):
         with self.assertRaises(openai.BadRequestError):
             self.client.chat.completions.create(**self.wanted(tools=[{"type": "function", "function": {"name": "no name"}}]))

@@ -92,16 +92,85 @@ TEST(chat_tools, mistakes_are_refused_with_their_place) {
   EXPECT_EQ(chat("\"tools\":[" + many + "]").error().param, "tools");
 }
 
-TEST(chat_tools, what_is_not_offered_yet_is_refused_by_name) {
-  const std::string tools = "\"tools\":[" + kTool + "],";
-  for (const std::string& fields :
-       {tools + R"("tool_choice":"required")", tools + R"("tool_choice":{"type":"function","function":{"name":"add"}})",
-        tool(R"({"name":"f","strict":true})"), std::string(R"("functions":[{"name":"f"}])"),
-        std::string(R"("function_call":"auto")")}) {
+TEST(chat_tools, the_older_form_is_refused_by_name) {
+  for (const std::string fields : {R"("functions":[{"name":"f"}])", R"("function_call":"auto")"}) {
     const auto refused = chat(fields);
     ASSERT_FALSE(refused) << fields;
     EXPECT_EQ(refused.error().code, error_code::unsupported) << fields;
   }
+}
+
+// --- calls that are enforced -------------------------------------------------------------------------------------
+
+const std::string kTwo = R"("tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object","x":1}}},)"
+                         R"({"type":"function","function":{"name":"g"}}])";
+const std::string kOneStrict =
+    R"("tools":[{"type":"function","function":{"name":"f","strict":true,"parameters":{"type":"object","x":1}}},)"
+    R"({"type":"function","function":{"name":"g","parameters":{"type":"object","x":2}}}])";
+const std::string kNamed = R"("tool_choice":{"type":"function","function":{"name":"f"}})";
+
+std::string grammar_of(const result<api_request>& asked) {
+  if (!asked) return asked.error().message;
+  const auto& spec = asked->prompts.front().structured;
+  return spec ? spec->text : "";
+}
+
+bool says(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(chat_tools, a_call_that_is_required_is_enforced_by_a_grammar) {
+  const auto asked = chat(kTwo + R"(,"tool_choice":"required")");
+  const std::string grammar = grammar_of(asked);
+  EXPECT_TRUE(
+      says(grammar, R"("type":"tags_with_separator","separator":"\n","at_least_one":true,"stop_after_first":false)"))
+      << grammar;
+  EXPECT_TRUE(says(grammar, R"({"type":"tag","begin":"<tool_call>\n{\"name\": \"f\", \"arguments\": ","content":)"
+                            R"({"type":"json_schema","json_schema":{"type":"object","x":1}},"end":"}\n</tool_call>"})"))
+      << grammar;
+  EXPECT_TRUE(says(grammar, R"("json_schema":{"type":"object","additionalProperties":true})")) << grammar;
+  EXPECT_EQ(asked->prompts.front().structured->kind, structured_spec::form::structural_tag);
+  EXPECT_FALSE(asked->prompts.front().structured->strict);
+  EXPECT_FALSE(asked->tools.by_name);
+  EXPECT_TRUE(says(grammar_of(chat(kTwo + R"(,"tool_choice":"required","parallel_tool_calls":false)")),
+                   R"("stop_after_first":true)"));
+}
+
+TEST(chat_tools, a_function_that_is_named_is_the_only_one_and_called_once) {
+  const auto asked = chat(kTwo + "," + kNamed);
+  const std::string grammar = grammar_of(asked);
+  EXPECT_TRUE(says(grammar, R"("stop_after_first":true)")) << grammar;
+  EXPECT_FALSE(says(grammar, R"(\"g\")")) << grammar;
+  EXPECT_TRUE(asked->tools.by_name);
+  EXPECT_TRUE(says(grammar_of(chat(kTwo + "," + kNamed, facts(tool_call_format::llama3_json))),
+                   R"("begin":"{\"name\": \"f\", \"parameters\": ")"));
+}
+
+TEST(chat_tools, strict_functions_are_enforced_behind_their_tag_and_others_take_any_object) {
+  const auto asked = chat(kOneStrict);
+  const std::string grammar = grammar_of(asked);
+  EXPECT_TRUE(says(grammar, R"("type":"triggered_tags","triggers":["<tool_call>"])")) << grammar;
+  EXPECT_TRUE(says(grammar, R"({"type":"object","x":1})")) << grammar;
+  EXPECT_FALSE(says(grammar, R"({"type":"object","x":2})")) << grammar;
+  EXPECT_TRUE(asked->prompts.front().structured->strict);
+  EXPECT_TRUE(asked->tools.tags_only);
+  EXPECT_EQ(grammar_of(chat(kOneStrict + R"(,"tool_choice":"none")")), "");
+  EXPECT_EQ(grammar_of(chat(kTwo)), "");
+}
+
+TEST(chat_tools, what_cannot_be_enforced_is_refused) {
+  const auto refused = [](const std::string& fields, tool_call_format format) {
+    const auto asked = chat(fields, facts(format));
+    return asked ? error_code::cancelled : asked.error().code;
+  };
+  EXPECT_EQ(refused(kTwo + R"(,"tool_choice":"required")", tool_call_format::none), error_code::unsupported);
+  EXPECT_EQ(refused(kOneStrict, tool_call_format::none), error_code::unsupported);
+  EXPECT_EQ(refused(kOneStrict, tool_call_format::llama3_json), error_code::unsupported);
+  EXPECT_EQ(refused(kTwo + R"(,"tool_choice":{"type":"function","function":{"name":"h"}})", tool_call_format::hermes),
+            error_code::invalid_argument);
+  EXPECT_EQ(refused(kTwo + R"(,"tool_choice":{},"n":1)", tool_call_format::hermes), error_code::invalid_argument);
+  EXPECT_EQ(refused(kTwo + "," + kNamed + R"(,"response_format":{"type":"json_object"})", tool_call_format::hermes),
+            error_code::invalid_argument);
 }
 
 // --- answers -----------------------------------------------------------------------------------------------------

@@ -124,6 +124,14 @@ TEST(hermes_parser, takes_calls_without_tags_where_only_their_name_tells) {
   EXPECT_EQ(hermes("```json\n{\"name\": \"add\", \"arguments\": {1}}\n``` x"), "[?add({1}}\n)] x");
 }
 
+TEST(hermes_parser, where_only_tags_count_calls_without_stay_text) {
+  tool_calling wanted = calling(tool_call_format::hermes);
+  wanted.tags_only = true;
+  const std::string call = R"({"name": "add", "arguments": {}})";
+  for (const std::string& text : {call, "```json\n" + call + "\n```"}) EXPECT_EQ(streamed(wanted, text, 3), text);
+  EXPECT_EQ(streamed(wanted, "<tool_call>" + call + "</tool_call>", 3), "[add({})]");
+}
+
 TEST(hermes_parser, a_broken_call_does_not_hide_the_next_one) {
   EXPECT_EQ(hermes("<tool_call>\n<tool_call>{\"name\": \"add\", \"arguments\": {}}</tool_call>"),
             "<tool_call>\n[add({})]");
