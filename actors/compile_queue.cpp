@@ -7,6 +7,7 @@
 
 #include <exception>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "core/assert.hpp"
@@ -89,7 +90,7 @@ compiled_grammar compile_queue::compile(const structured_spec& spec) {
                 fmt::format("'{}' cannot be compiled now: other grammars take too long; try again later.", spec.field),
                 spec.field);
   ++board_->running;
-  std::thread([tried, spec, compiler = options_.compiler, shared = board_] {
+  const auto attempt_now = [tried, spec, compiler = options_.compiler, shared = board_] {
     setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), kCompileNiceness);
     compiled_grammar outcome = compile_now(*compiler, spec);
     const std::lock_guard guard(shared->mutex);
@@ -97,7 +98,14 @@ compiled_grammar compile_queue::compile(const structured_spec& spec) {
     --shared->running;
     if (tried->abandoned) --shared->abandoned;
     shared->changed.notify_all();
-  }).detach();
+  };
+  try {
+    std::thread(attempt_now).detach();
+  } catch (const std::system_error& problem) {
+    --board_->running;
+    return fail(error_code::overloaded,
+                fmt::format("'{}' cannot be compiled now ({}); try again later.", spec.field, problem.what()), spec.field);
+  }
   board_->changed.wait_for(lock, options_.patience, [&] { return tried->outcome || closing_; });
   if (tried->outcome) return std::move(*tried->outcome);
   if (closing_) return tl::unexpected(kClosing);

@@ -8,6 +8,7 @@
 #include "core/sampling/constraint.hpp"
 #include "core/sampling/distribution.hpp"
 #include "core/sampling/noise.hpp"
+#include "core/sampling/row_kernels.hpp"
 
 namespace tandem {
 namespace {
@@ -92,7 +93,7 @@ bool constrained(const acceptance_input& input) {
   return input.matcher != nullptr && !input.matcher->has_ended();
 }
 
-/// Nothing: the grammar leaves no token. `output`: as recent_output, of this row.
+/// Nothing: grammar or bad words leave no token. `output`: as recent_output, of this row.
 std::optional<row_verdict> verify_row(const acceptance_input& input, std::size_t row, const token_counts& counts,
                                       std::span<const token_id> output) {
   const sampling_params& params = *input.params;
@@ -101,7 +102,10 @@ std::optional<row_verdict> verify_row(const acceptance_input& input, std::size_t
   if (penalties_active(params, input.output_index + index)) {
     apply_penalties(logits, params, counts, input.output_index + index);
   }
-  ban_bad_words(logits, params, output);
+  if (!params.bad_words.empty()) {
+    ban_bad_words(logits, params, output);
+    if (row::largest(logits) == row::kMinusInfinity) return std::nullopt;
+  }
   if (constrained(input)) {
     input.matcher->fill_mask(input.mask);
     if (!keep_masked(logits, input.mask)) return std::nullopt;

@@ -76,10 +76,11 @@ finish stuck_end(const sequence& seq) {
   end.reason = finish_reason::error;
   end.code = error_code::invalid_argument;
   end.text_bytes = seq.visible_bytes;
-  end.message = (spec && !spec->field.empty() ? "'" + spec->field + "'" : std::string("The grammar")) +
-                " cannot be followed any further after " + std::to_string(seq.output_length()) +
+  const std::string what =
+      !spec ? std::string("'bad_words'") : spec->field.empty() ? std::string("The grammar") : "'" + spec->field + "'";
+  end.message = what + " cannot be followed any further after " + std::to_string(seq.output_length()) +
                 " tokens: none of the model's tokens fits, or finding one takes too long. Make it simpler, and check "
-                "logit_bias and allowed_token_ids.";
+                "logit_bias, allowed_token_ids and bad_words.";
   return end;
 }
 
@@ -125,6 +126,7 @@ tokens_committed::entry commit_outcome(sequence& seq, const slot_outcome& outcom
   take_prompt_logprobs(seq, outcome, entry);
   seq.computed += outcome.rows_done;
   if (given == 0) {
+    seq.stats.draft_tokens += outcome.drafted;
     if (outcome.stuck) entry.end = stuck_end(seq);
     if (seq.max_tokens == 0 && seq.pending() == 0) entry.end = finish{.reason = finish_reason::length, .text_bytes = 0};
     return entry;

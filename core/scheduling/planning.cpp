@@ -89,8 +89,9 @@ std::int32_t scheduler::impl::drafts_that_fit(const sequence& seq, draft_method 
 }
 
 draft_question scheduler::impl::question_of(sequence& seq) const {
+  static const speculation_params kUndrafted{.method = draft_method::none, .k = std::nullopt};
   draft_question asked;
-  asked.wanted = &seq.request->speculation;
+  asked.wanted = is_lane(seq) ? &kUndrafted : &seq.request->speculation;
   asked.acceptance = &seq.acceptance;
   asked.decoding = seq.decoding();
   asked.length = seq.length();

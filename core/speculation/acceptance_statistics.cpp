@@ -115,7 +115,12 @@ void acceptance_statistics::observe(const proposal_seen& seen) {
     sequence_record& record = seen.acceptance->by_method[static_cast<std::size_t>(seen.method)];
     for (double& count : record.offers) count *= kSequenceMemory;
     record.offers[evidence] += 1;
-    record.failures = seen.accepted > 0 ? 0 : std::min(record.failures + 1, 1 << 10);
+    // What was found and, as the policy wished, not offered is no failure.
+    const bool was_tried = seen.drafted > 0 || evidence == kNothingOffered;
+    if (seen.accepted > 0)
+      record.failures = 0;
+    else if (was_tried)
+      record.failures = std::min(record.failures + 1, 1 << 10);
     if (tried > 0) {
       record.tried = kSequenceMemory * record.tried + static_cast<double>(tried);
       record.accepted = kSequenceMemory * record.accepted + static_cast<double>(accepted);

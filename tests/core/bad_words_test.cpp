@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 
 #include "core/sampling/acceptance.hpp"
@@ -98,6 +99,26 @@ TEST(BadWords, ADraftIsJudgedAsIfTheDraftsBeforeItWereCommitted) {
     const ids got = verify_drafts(input, counts).tokens;
     EXPECT_TRUE(std::equal(got.begin(), got.end(), expected.begin() + 1));
     EXPECT_LT(got.size(), drafts.size() + 1);
+  }
+}
+
+TEST(BadWords, ThatLeaveNothingEndTheOutput) {
+  sampling_params params = without({{5}});
+  params.allowed_token_ids = {5};
+  std::vector<float> row;
+  token_counts counts;
+  acceptance_input input;
+  input.params = &params;
+  input.logits = [&](std::int32_t) {
+    row.assign(8, -std::numeric_limits<float>::infinity());
+    row[5] = 1;
+    return std::span<float>(row);
+  };
+  for (const float temperature : {0.0F, 1.0F}) {
+    params.temperature = temperature;
+    const acceptance_output out = verify_drafts(input, counts);
+    EXPECT_TRUE(out.stuck);
+    EXPECT_TRUE(out.tokens.empty());
   }
 }
 
