@@ -252,16 +252,22 @@ result<api_request> frame_request(field_reader& fields, const request_facts& fac
   out.model = read_model(fields, facts);
   const bool chat = fields.any("messages").has_value();
   if (chat && fields.any("prompt")) fields.refuse("prompt", "Send 'prompt' or 'messages', not both.");
-  prompt_list prompts = chat ? read_chat_call(fields, facts).prompts : read_prompts(fields, facts);
-  if (prompts.sources.size() > 1) fields.refuse("prompt", "A frame takes one prompt; send a frame for each.");
+  chat_call call;
+  if (chat) {
+    call = read_chat_call(fields, facts);
+  } else {
+    call.prompts = read_prompts(fields, facts);
+  }
+  if (call.prompts.sources.size() > 1) fields.refuse("prompt", "A frame takes one prompt; send a frame for each.");
   read_generation_fields(fields, {}, facts, common);
+  add_tool_grammar(fields, std::move(call.grammar), common);
   out.include_timings = fields.boolean("include_timings").value_or(false);
   out.include_drafts = fields.boolean("include_drafts").value_or(false);
   out.skip_special_tokens = common.stopping.skip_special_tokens;
   for (const std::string_view name : {"logprobs", "prompt_logprobs"}) {
     if (fields.any(name)) fields.refuse(name, fmt::format("/ws gives no '{}'; use /v1/completions.", name));
   }
-  return spread(fields, std::move(out), common, std::move(prompts));
+  return spread(fields, std::move(out), common, std::move(call.prompts));
 }
 
 std::string frame_id(field_reader& fields) {

@@ -202,9 +202,9 @@ TEST(RequestRules, B1_BeamsMustFitBesideEachOther) {
 }
 
 TEST(RequestRules, BadWordsBecomeTokenSequencesOfTheSampling) {
-  const auto got = resolve_request(request(), prompt(2), bounds(), 1, {{3, 4}, {5}});
+  const auto got = resolve_request(request(), prompt(2), bounds(), 1, nullptr, {{3, 4}, {5}});
   EXPECT_EQ(got->sampling->bad_words, (std::vector<std::vector<token_id>>{{3, 4}, {5}}));
-  EXPECT_EQ(resolve_request(request(), prompt(2), bounds(), 1, {{50}}).error().param, "bad_words");
+  EXPECT_EQ(resolve_request(request(), prompt(2), bounds(), 1, nullptr, {{50}}).error().param, "bad_words");
 }
 
 class silent_outlet final : public outlet {
