@@ -166,6 +166,7 @@ void metrics_registry::show(const live_counters& now) {
 
 void metrics_registry::record(const step_measured& step) {
   auto& all = *impl_;
+  watch_.record(step);
   all.preemptions.Increment(step.preemptions);
   all.prompt_tokens.Increment(step.prompt_tokens);
   all.generation_tokens.Increment(step.generated_tokens);

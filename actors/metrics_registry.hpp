@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "actors/batch_view.hpp"
 #include "actors/custom_source.hpp"
 #include "actors/live_counters.hpp"
 #include "core/messages.hpp"
@@ -28,12 +29,14 @@ class metrics_registry {
   void count_restart(const std::string& actor);
   void count_draft_fault(draft_fault fault);
 
+  batch_view batch() const { return watch_.look(); }
   /// Prometheus text format. Empty when the text could not be made (out of memory).
   std::string text() const;
 
  private:
   struct impl;
   std::unique_ptr<impl> impl_;
+  batch_watch watch_;
 };
 
 }  // namespace tandem

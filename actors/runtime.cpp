@@ -99,6 +99,7 @@ class actor_runtime final : public runtime {
     parts_->metrics->show(*parts_->counters);
     return parts_->metrics->text();
   }
+  batch_view batch() const override { return parts_->metrics->batch(); }
   void count_rejected(const std::string& reason) override { parts_->metrics->count_rejected(reason); }
   void count_websocket(int delta) override { parts_->metrics->count_websocket(delta); }
   const runtime_options& options() const override { return parts_->options; }

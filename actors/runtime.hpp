@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "actors/batch_view.hpp"
 #include "actors/outlet.hpp"
 #include "core/request.hpp"
 #include "core/result.hpp"
@@ -76,6 +77,7 @@ class runtime {
 
   virtual runtime_status status() const = 0;
   virtual std::string metrics_text() const = 0;  ///< Prometheus text format
+  virtual batch_view batch() const = 0;
   /// Counts what the edge refuses itself: requests_rejected{reason}.
   virtual void count_rejected(const std::string& reason) = 0;
   /// Live WebSocket connections, for the gauge.

@@ -1,11 +1,13 @@
 #pragma once
 /// --show-drafts: an answer's text with what was drafted and accepted in green.
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "actors/outlet.hpp"
+#include "core/ids.hpp"
+#include "text/draft_runs.hpp"
 #include "text/tokenizer.hpp"
 
 namespace tandem::app {
@@ -25,13 +27,9 @@ class draft_painter {
                     const std::vector<std::uint8_t>& accepted);
 
  private:
-  /// Takes the bytes behind one character of visible text: true when all of them were drafts.
-  bool take_character(std::string_view character);
-
   const text::tokenizer& tokenizer_;
   bool skip_special_;
-  std::string bytes_;                 // of tokens, not shown yet
-  std::vector<std::uint8_t> drafts_;  // per byte: 1 = of an accepted draft
+  text::draft_runs runs_;
 };
 
 }  // namespace tandem::app

@@ -36,6 +36,8 @@ result<prompt_entry> read_line(const std::string& line, std::size_t place, const
   const nlohmann::json given = nlohmann::json::parse(line, nullptr, false);
   if (given.is_discarded() || !given.is_object()) return fail(error_code::corrupt, "is not one JSON object.");
   nlohmann::json fields = defaults;
+  const auto limit = given.find("max_completion_tokens");
+  if (limit != given.end() && !limit->is_null()) fields.erase("max_tokens");  // a line's limit wins over the flags'
   fields.update(given);
   auto request = read_request(fields);
   if (!request) return tl::unexpected(request.error());

@@ -64,6 +64,20 @@ field_reader whole_field(const char* field, Place place) {
   };
 }
 
+/// The limit has two names; both only when equal.
+field_reader token_limit_field(const char* field) {
+  return [field](const json& value, generation_request& request) -> result<void> {
+    const auto number = whole<std::int32_t>(value, field);
+    if (!number) return tl::unexpected(number.error());
+    std::optional<std::int32_t>& limit = request.stopping.max_tokens;
+    if (limit && *limit != *number)
+      return wrong("max_completion_tokens",
+                   fmt::format("the same as \"max_tokens\", or left out: they are {} and {}", *limit, *number));
+    limit = *number;
+    return {};
+  };
+}
+
 template <class Place>
 field_reader number_field(const char* field, Place place) {
   return [field, place](const json& value, generation_request& request) -> result<void> {
@@ -102,6 +116,7 @@ result<void> read_stop_ids(const json& value, generation_request& request) {
 result<void> read_allowed_ids(const json& value, generation_request& request) {
   auto ids = whole_list<token_id>(value, "allowed_token_ids", limits::kMaxVocabulary);
   if (!ids) return tl::unexpected(ids.error());
+  if (ids->empty()) return wrong("allowed_token_ids", "a list of at least one token id");
   std::sort(ids->begin(), ids->end());
   ids->erase(std::unique(ids->begin(), ids->end()), ids->end());
   request.sampling.allowed_token_ids = std::move(*ids);
@@ -219,7 +234,8 @@ const std::unordered_map<std::string, field_reader>& readers() {
       {"top_k", whole_field<std::int32_t>("top_k", TANDEM_PLACE(sampling.top_k))},
       {"min_tokens", whole_field<std::int32_t>("min_tokens", TANDEM_PLACE(sampling.min_tokens))},
       {"seed", read_seed},
-      {"max_tokens", whole_field<std::int32_t>("max_tokens", TANDEM_PLACE(stopping.max_tokens))},
+      {"max_tokens", token_limit_field("max_tokens")},
+      {"max_completion_tokens", token_limit_field("max_completion_tokens")},
       {"n", whole_field<std::int32_t>("n", TANDEM_PLACE(n))},
       {"best_of", whole_field<std::int32_t>("best_of", TANDEM_PLACE(best_of))},
       {"priority", whole_field<std::int32_t>("priority", TANDEM_PLACE(priority))},

@@ -24,6 +24,9 @@ inline constexpr std::chrono::seconds kPreflightAge{600};   // a browser remembe
 inline constexpr std::size_t kMaxTlsFileBytes = 1u << 20;     // certificates, key
 inline constexpr std::chrono::seconds kHandshakeTimeout{10};  // from the connection to its first request's bytes
 
+// --- live view --------------------------------------------------------------------------------------------------
+inline constexpr std::size_t kMaxShownSequences = 256;  // of a step, by GET /v1/batch
+
 // --- WebSocket -------------------------------------------------------------------------------------------------
 inline constexpr std::size_t kSocketReadBytes = 4u << 10;     // buffer of a socket, also of an idle one
 inline constexpr std::size_t kInflateChunkBytes = 16u << 10;  // inflated at once

@@ -17,6 +17,7 @@ namespace tandem::net {
 struct token_texts {
   std::function<std::string_view(token_id)> bytes;               ///< raw, special tokens by name
   std::function<std::string(std::span<const token_id>)> decode;  ///< valid UTF-8
+  std::function<std::string_view(token_id)> visible{};           ///< raw, special tokens have no bytes
 };
 
 /// `finish_reason` and `stop_reason`; null while the choice goes on.

@@ -70,7 +70,12 @@ void write_content(field_reader& fields, json_writer& out, const json_object& me
   out.key("content");
   if (!content) {
     if (!may_be_empty) fields.refuse("messages", "A message has no content; only an assistant's may be null.");
-    out.null();
+    // Templates of tool calls look for a null; others would join it with text, which fails.
+    if (message.find("tool_calls")) {
+      out.null();
+    } else {
+      out.string("");
+    }
   } else if (content->is_string()) {
     out.raw(json_text(*content));
   } else if (const auto parts = as_array(*content)) {

@@ -28,17 +28,12 @@ void write_model(json_writer& out, const io_lane& lane, std::string_view name) {
   out.key("max_model_len").integer(lane.facts.max_model_len).end_object();
 }
 
-constexpr std::string_view kFrontPage =
-    "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>tandem</title><h1>tandem</h1>"
-    "<p>A server for large language models. It speaks the OpenAI API under <code>/v1</code>, vLLM's "
-    "<code>/generate</code>, and WebSocket at <code>/ws</code>. <a href=\"/v1/models\">Models</a>, "
-    "<a href=\"/health\">health</a>, <a href=\"/metrics\">metrics</a>.</p></html>\n";
-
 }  // namespace
 
 token_texts texts_of(const std::shared_ptr<runtime>& engine) {
   return {[engine](token_id id) { return engine->tokenizer().token_bytes(id, false); },
-          [engine](std::span<const token_id> ids) { return engine->tokenizer().decode(ids, false); }};
+          [engine](std::span<const token_id> ids) { return engine->tokenizer().decode(ids, false); },
+          [engine](token_id id) { return engine->tokenizer().token_bytes(id, true); }};
 }
 
 std::int64_t unix_seconds() {
@@ -67,13 +62,6 @@ answered answer_health(io_lane& lane, http_request&, std::weak_ptr<response_chan
   }
   if (trouble.empty()) return reply_json(channel, R"({"status":"ready"})");
   return reply(channel, error_response(error{error_code::unavailable, std::string(trouble), {}}));
-}
-
-answered answer_front_page(io_lane&, http_request&, std::weak_ptr<response_channel> channel) {
-  http_response response;
-  response.content_type = "text/html; charset=utf-8";
-  response.body = kFrontPage;
-  return reply(channel, std::move(response));
 }
 
 answered answer_version(io_lane&, http_request&, std::weak_ptr<response_channel> channel) {

@@ -13,7 +13,6 @@ using answered = std::shared_ptr<running_call>;
 
 answered answer_live(io_lane& lane, http_request& request, std::weak_ptr<response_channel> channel);
 answered answer_health(io_lane& lane, http_request& request, std::weak_ptr<response_channel> channel);
-answered answer_front_page(io_lane& lane, http_request& request, std::weak_ptr<response_channel> channel);
 answered answer_version(io_lane& lane, http_request& request, std::weak_ptr<response_channel> channel);
 answered answer_metrics(io_lane& lane, http_request& request, std::weak_ptr<response_channel> channel);
 answered answer_models(io_lane& lane, http_request& request, std::weak_ptr<response_channel> channel);
@@ -22,6 +21,10 @@ answered answer_upgrade_required(io_lane& lane, http_request& request, std::weak
 answered answer_cancel(io_lane& lane, http_request& request, std::weak_ptr<response_channel> channel);
 answered answer_tokenize(io_lane& lane, http_request& request, std::weak_ptr<response_channel> channel);
 answered answer_detokenize(io_lane& lane, http_request& request, std::weak_ptr<response_channel> channel);
+/// What the batch is doing (batch_endpoint.cpp).
+answered answer_batch(io_lane& lane, http_request& request, std::weak_ptr<response_channel> channel);
+/// The page, its parts, /docs and /openapi.json (page_endpoint.cpp).
+answered answer_page(io_lane& lane, http_request& request, std::weak_ptr<response_channel> channel);
 /// /generate, /v1/completions and /v1/chat/completions (http_generation.cpp).
 answered answer_generation(io_lane& lane, http_request& request, std::weak_ptr<response_channel> channel);
 

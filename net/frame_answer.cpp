@@ -1,6 +1,7 @@
 // Answers of GET /ws: one JSON object per event.
 
 #include "net/openai_answers.hpp"
+#include "text/draft_runs.hpp"
 
 namespace tandem::net {
 namespace {
@@ -8,7 +9,7 @@ namespace {
 class frame_answer final : public api_answer {
  public:
   frame_answer(const answer_format& format, answer_context context, std::string id_json)
-      : api_answer(format, std::move(context)), id_json_(std::move(id_json)) {}
+      : api_answer(format, std::move(context)), id_json_(std::move(id_json)), runs_(choices_.size()) {}
   std::string_view content_type() const override { return "application/json"; }
   std::string finish() override { return {}; }
   std::string whole() override { return {}; }
@@ -27,6 +28,7 @@ class frame_answer final : public api_answer {
     if (format_.n > 1) frame.key("index").integer(static_cast<std::int64_t>(index));
     frame.key("text").string(event.text).key("token_ids");
     write_tokens(frame, event.tokens);
+    if (format_.include_drafts) write_drafts(frame, event, runs_[index]);
     if (event.end) write_finish(frame, event.end);
     if (complete()) {
       frame.key("usage");
@@ -40,7 +42,23 @@ class frame_answer final : public api_answer {
     out += frame.take() + "\n";
   }
 
+  // [begin, end) in characters of this frame's text.
+  void write_drafts(json_writer& out, const generation_event& event, text::draft_runs& runs) const {
+    const auto& bytes = format_.skip_special_tokens ? context_.texts.visible : context_.texts.bytes;
+    for (std::size_t i = 0; i < event.tokens.size(); ++i)
+      runs.add_token(bytes(event.tokens[i]), i < event.accepted.size() && event.accepted[i] != 0);
+    out.key("drafts").begin_array();
+    std::int64_t at = 0;
+    for (const text::text_run& run : runs.take(event.text)) {
+      const std::int64_t end = at + static_cast<std::int64_t>(run.characters);
+      if (run.drafted) out.begin_array().integer(at).integer(end).end_array();
+      at = end;
+    }
+    out.end_array();
+  }
+
   std::string id_json_;
+  std::vector<text::draft_runs> runs_;  // by choice
 };
 
 }  // namespace

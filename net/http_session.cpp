@@ -179,7 +179,7 @@ void http_session::send(http_response response) {
   const bool close = !keep_alive_ || lane_.stopping;
   response.headers.insert(response.headers.end(), page_fields_.begin(), page_fields_.end());
   std::string bytes = response_head(response, {body_framing::kind::length, response.body.size()}, close);
-  if (!head_only_) bytes += response.body;
+  if (!head_only_ && response.status != 304) bytes += response.body;  // a 304 only tells the length
   writer_.send(bytes, shared_from_this());
   end_exchange(close);
 }

@@ -253,6 +253,8 @@ result<api_request> frame_request(field_reader& fields, const request_facts& fac
   if (prompts.sources.size() > 1) fields.refuse("prompt", "A frame takes one prompt; send a frame for each.");
   read_generation_fields(fields, {}, facts, common);
   out.include_timings = fields.boolean("include_timings").value_or(false);
+  out.include_drafts = fields.boolean("include_drafts").value_or(false);
+  out.skip_special_tokens = common.stopping.skip_special_tokens;
   for (const std::string_view name : {"logprobs", "prompt_logprobs"}) {
     if (fields.any(name)) fields.refuse(name, fmt::format("/ws gives no '{}'; use /v1/completions.", name));
   }

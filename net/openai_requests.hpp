@@ -40,6 +40,8 @@ struct answer_format {
   bool include_usage = false;
   bool include_timings = false;
   bool return_token_ids = false;
+  bool include_drafts = false;      ///< frames say which characters were drafted
+  bool skip_special_tokens = true;  ///< special tokens have no characters
   bool echo = false;
   bool logprobs = false;         ///< in the answer
   bool prompt_logprobs = false;  ///< vLLM's field in the answer

@@ -28,9 +28,13 @@ struct route {
 constexpr std::array kRoutes{
     route{"/live", false, "GET", true, answer_live},
     route{"/health", false, "GET", true, answer_health},
-    route{"/", false, "GET", false, answer_front_page},
+    route{"/", false, "GET", true, answer_page},
+    route{"/page/", true, "GET", true, answer_page},
+    route{"/docs", false, "GET", true, answer_page},
+    route{"/openapi.json", false, "GET", true, answer_page},
     route{"/version", false, "GET", false, answer_version},
     route{"/metrics", false, "GET", false, answer_metrics},
+    route{"/v1/batch", false, "GET", false, answer_batch},
     route{"/v1/models", false, "GET", false, answer_models},
     route{"/v1/models/", true, "GET", false, answer_one_model},
     route{"/ws", false, "GET", false, answer_upgrade_required},
@@ -115,10 +119,9 @@ std::optional<http_response> refusal(const io_lane& lane, const http_request& he
   const bool open = found.at != nullptr && found.at->open;
   if (auto refused = caller_refusal(lane.edge, head, open)) return refused;
   if (found.at == nullptr) {
-    return error_response(404,
-                          fmt::format("There is no '{}' here; see docs/api.md for the paths.",
-                                      std::string_view(head.path).substr(0, 256)),
-                          "not_found");
+    return error_response(
+        404, fmt::format("There is no '{}' here; see /docs for the paths.", std::string_view(head.path).substr(0, 256)),
+        "not_found");
   }
   if (!found.method_fits) {
     auto response =

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "actors/metrics_registry.hpp"
+#include "config/edge_limits.hpp"
 
 namespace tandem {
 namespace {
@@ -56,6 +57,32 @@ TEST(MetricsRegistry, ABurstIsOneGapPerTokenAndOnePerChunk) {
   const auto text = registry.text();
   EXPECT_TRUE(has_line(text, "tandem:inter_token_latency_seconds_count{model_name=\"m\"} 4"));
   EXPECT_TRUE(has_line(text, "tandem:inter_chunk_latency_seconds_count{model_name=\"m\"} 1"));
+}
+
+TEST(MetricsRegistry, TheBatchIsTheLastStepAndTheSumsOfAll) {
+  metrics_registry registry("m", 10);
+  EXPECT_FALSE(registry.batch().last.has_value());
+  step_measured step;
+  step.rows = 7;
+  step.prompt_tokens = 3;
+  step.generated_tokens = 4;
+  step.undrafted = 2;
+  step.speculations.assign(limits::kMaxShownSequences + 5, {draft_method::ngram, 3, 3, 2});
+  registry.record(step);
+  step.rows = 1;
+  registry.record(step);
+  step.rows = 0;  // tokens that are measured when nothing runs any more
+  registry.record(step);
+  const batch_view seen = registry.batch();
+  EXPECT_EQ(seen.steps, 2U);
+  EXPECT_EQ(seen.prompt_tokens, 9U);
+  EXPECT_EQ(seen.generated_tokens, 12U);
+  ASSERT_TRUE(seen.last.has_value());
+  EXPECT_EQ(seen.last->rows, 1);
+  EXPECT_EQ(seen.last->undrafted, 2);
+  EXPECT_EQ(seen.last->drafting, static_cast<std::int32_t>(limits::kMaxShownSequences) + 5);
+  EXPECT_EQ(seen.last->sequences.size(), limits::kMaxShownSequences);
+  EXPECT_EQ(seen.last->sequences.front().accepted, 2);
 }
 
 TEST(MetricsRegistry, EndsAreCountedByReason) {

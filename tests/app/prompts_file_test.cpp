@@ -27,8 +27,10 @@ TEST(prompts_file, lines_keep_their_order_and_get_ids) {
 }
 
 TEST(prompts_file, a_lines_own_field_wins_over_the_flags) {
-  const auto entries = read_text("{\"prompt\": \"a\", \"max_tokens\": 9}\n{\"prompt\": \"b\"}\n");
+  const auto entries = read_text(
+      "{\"prompt\": \"a\", \"max_tokens\": 9}\n{\"prompt\": \"b\"}\n{\"prompt\": \"c\", \"max_completion_tokens\": 7}");
   ASSERT_TRUE(entries);
+  EXPECT_EQ(entries->at(2).request.stopping.max_tokens, 7);
   EXPECT_EQ(entries->at(0).request.stopping.max_tokens, 9);
   EXPECT_EQ(entries->at(1).request.stopping.max_tokens, 5);
 }

@@ -50,6 +50,11 @@ TEST(request_fields, numbers_are_numbers_and_whole_ones_are_whole) {
 }
 
 TEST(request_fields, null_means_absent) {
+  EXPECT_NE(problem_of(R"({"prompt": "x", "allowed_token_ids": []})").find("allowed_token_ids"), std::string::npos);
+  EXPECT_NE(problem_of(R"({"prompt": "x", "max_tokens": 3, "max_completion_tokens": 4})").find("max_completion_tokens"),
+            std::string::npos);
+  EXPECT_EQ(problem_of(R"({"prompt": "x", "max_tokens": 3, "max_completion_tokens": 3})"), "");
+  EXPECT_EQ(read_request(json::parse(R"({"prompt": "x", "max_completion_tokens": 4})"))->stopping.max_tokens, 4);
   EXPECT_EQ(problem_of(R"({"prompt": "x", "max_tokens": null, "messages": null, "stop": null})"), "");
 }
 

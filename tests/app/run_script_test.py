@@ -8,6 +8,7 @@ import socket
 import subprocess
 import tempfile
 import unittest
+from unittest import mock
 
 SOURCE = os.environ["TANDEM_SOURCE"]
 RUN = os.path.join(SOURCE, "run")
@@ -139,12 +140,24 @@ class RunScript(unittest.TestCase):
         for pip, said in (("exit 1", True), ('while [ "$1" != --target ]; do shift; done; mkdir -p "$2"', False)):
             tree = made_tree(self, {"python3": pip, "ctest": "exit 0"})
             os.makedirs(os.path.join(tree.root, "tests"))
-            shutil.copy(os.path.join(SOURCE, "tests", "requirements.txt"), os.path.join(tree.root, "tests"))
+            for name in ("requirements.txt", "api_requirements.txt"):
+                shutil.copy(os.path.join(SOURCE, "tests", name), os.path.join(tree.root, "tests"))
             for _ in range(2):
                 finished = tree.run("test")
                 self.assertEqual(finished.returncode, 0, finished.stderr)
                 self.assertEqual("going on without the Python packages" in finished.stdout, said)
-            self.assertEqual(tree.log().count("--require-hashes"), 2 if said else 1)
+            self.assertEqual(tree.log().count("--require-hashes"), 4 if said else 2)
+            self.assertIn("ctest", tree.log())
+
+    def test_a_browser_is_installed_only_where_it_is_asked_for_and_its_absence_ends_nothing(self):
+        no_browser = {"dpkg-query": 'case "$*" in *chromium*) ;; *) echo installed ;; esac', "ctest": "exit 0"}
+        for wanted, user, installed in (("", "0", False), ("install", "0", True), ("install", "1000", False)):
+            tree = made_tree(self, {**no_browser, "id": f"echo {user}"})
+            with mock.patch.dict(os.environ, TANDEM_TEST_BROWSER=wanted):
+                finished = tree.run("test")
+            self.assertEqual(finished.returncode, 0, finished.stderr)
+            self.assertEqual(" chromium chromium-driver" in tree.log(), installed)
+            self.assertEqual("going on without a browser" in finished.stdout, bool(wanted) and not installed)
             self.assertIn("ctest", tree.log())
 
     def test_ci_is_exactly_run_test(self):

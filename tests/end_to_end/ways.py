@@ -23,7 +23,7 @@ def drafts(k, method="draft_model"):
 
 
 class WebSocket:
-    """Text frames below 64 KiB out, any length in; one thread."""
+    """Frames of any length; one thread."""
 
     def __init__(self, server, timeout=60):
         self.socket = socket.create_connection((server.host, server.port), timeout=timeout)
@@ -49,11 +49,16 @@ class WebSocket:
         return taken
 
     def send(self, message, opcode=1):
-        payload = message.encode()
-        assert len(payload) < 1 << 16
-        size = struct.pack("!B", 0x80 | len(payload)) if len(payload) < 126 else struct.pack("!BH", 0x80 | 126, len(payload))
+        payload = message if isinstance(message, bytes) else message.encode()
+        if len(payload) < 126:
+            size = struct.pack("!B", 0x80 | len(payload))
+        elif len(payload) < 1 << 16:
+            size = struct.pack("!BH", 0x80 | 126, len(payload))
+        else:
+            size = struct.pack("!BQ", 0x80 | 127, len(payload))
         mask = os.urandom(4)
-        masked = bytes(byte ^ mask[i % 4] for i, byte in enumerate(payload))
+        stretched = (mask * (len(payload) // 4 + 1))[:len(payload)]
+        masked = (int.from_bytes(payload, "big") ^ int.from_bytes(stretched, "big")).to_bytes(len(payload), "big")
         self.socket.sendall(bytes([0x80 | opcode]) + size + mask + masked)
 
     def receive(self):

@@ -144,6 +144,7 @@ generation_event fake_runtime::event_of(request_id id, const live& entry, std::i
     if (entry.request.logprobs.top >= 0) event.logprobs.push_back({token, -0.5F, 1, {{token, -0.5F}}});
   }
   event.accepted.assign(event.tokens.size(), 0);
+  for (std::size_t i = 0; i < piece.drafted.size(); ++i) event.accepted[i] = piece.drafted[i] == '1';
   if (!piece.ends) return event;
   event.end = finish{};
   event.end->reason = piece.reason;

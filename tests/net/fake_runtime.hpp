@@ -24,6 +24,7 @@ struct scripted_piece {
   std::string text;
   bool ends = false;
   finish_reason reason = finish_reason::stop;
+  std::string drafted{};  ///< '1' for each byte that was an accepted draft; empty: none
 };
 
 class fake_runtime final : public runtime {
@@ -40,6 +41,7 @@ class fake_runtime final : public runtime {
   std::string failure_message;  ///< of pieces that end in an error
   runtime_status state;
   runtime_options chosen;
+  batch_view seen;
   bool chat_template = true;
   std::string template_source;
 
@@ -66,6 +68,7 @@ class fake_runtime final : public runtime {
   void encode(prompt_source prompt, std::function<void(result<std::vector<token_id>>)> answer) override;
   runtime_status status() const override;
   std::string metrics_text() const override { return "# TYPE tandem:num_requests_running gauge\n"; }
+  batch_view batch() const override { return seen; }
   void count_rejected(const std::string& reason) override;
   void count_websocket(int delta) override;
   const runtime_options& options() const override { return chosen; }

@@ -93,7 +93,7 @@ TEST(openai_requests, D1_content_may_be_text_parts_joined_in_order) {
                               {"type":"text","text":"c"}]}])")),
             R"([{"role":"user","content":"abc"}])");
   EXPECT_EQ(messages_of(chat(R"([{"role":"user","content":[]}])")), R"([{"role":"user","content":""}])");
-  EXPECT_EQ(messages_of(chat(R"([{"role":"assistant","content":null}])")), R"([{"role":"assistant","content":null}])");
+  EXPECT_EQ(messages_of(chat(R"([{"role":"assistant","content":null}])")), R"([{"role":"assistant","content":""}])");
   EXPECT_FALSE(chat(R"([{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}])"));
   EXPECT_FALSE(chat(R"([{"role":"user"}])"));
   EXPECT_FALSE(chat(R"([{"content":"x"}])"));

@@ -164,6 +164,20 @@ TEST_F(websocket_edge, a_page_of_another_origin_cannot_open_a_socket) {
   EXPECT_EQ(ws_client(port()).handshake.status, 101);
 }
 
+TEST_F(websocket_edge, drafted_characters_are_told_when_asked_for) {
+  runtime_->script = {{"H\xC3\xA4llo", false, finish_reason::stop, "011100"}, {"ab", true, finish_reason::stop, "11"}};
+  open();
+  ws_client client(port());
+  client.text(R"({"id":1,"prompt":"x","include_drafts":true})");
+  const std::string told = client.until("finish_reason");
+  EXPECT_NE(told.find(R"("token_ids":[72,195,164,108,108,111],"drafts":[[1,3]]})"), std::string::npos) << told;
+  EXPECT_NE(told.find(R"("token_ids":[97,98],"drafts":[[0,2]],)"), std::string::npos) << told;
+  client.text(R"({"id":1,"prompt":"x"})");
+  EXPECT_EQ(client.until("finish_reason").find("drafts"), std::string::npos);
+  client.text(R"({"id":1,"prompt":"x","include_drafts":1})");
+  EXPECT_NE(client.message().payload.find("'include_drafts' must be true or false."), std::string::npos);
+}
+
 TEST_F(websocket_edge, wrong_upgrades_are_refused) {
   server_options options;
   options.api_keys = {"key"};
