@@ -191,7 +191,7 @@ TEST(openai_requests, bad_words_are_strings) {
   const std::string long_word(limits::kMaxBadWordBytes + 1, 'x');
   std::string too_many;
   for (std::size_t i = 0; i < limits::kMaxBadWords; ++i) too_many += "\"a\",";
-  for (const std::string words : {std::string(R"("a")"), std::string(R"([""])"), std::string("[1]"),
+  for (const std::string& words : {std::string(R"("a")"), std::string(R"([""])"), std::string("[1]"),
                                   "[\"" + long_word + "\"]", "[" + too_many + "\"a\"]"}) {
     const auto parsed = completion("\"bad_words\":" + words);
     ASSERT_FALSE(parsed) << words;
