@@ -254,7 +254,11 @@ result<loaded_parts> load_parts(const config::engine_options& options, const loa
   if (!length) return tl::unexpected(length.error());
   say_device(log, (*device)->info(), std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count());
   say_rounding(log, options, *target->model);
-  runtime_options settings = runtime_settings(options, *length, (*device)->info().head_method);
+  config::engine_options chosen = options;
+  // Who brings a source wants it to be used, not only where it is seen to pay.
+  if (drafts && !chosen.speculation.method && !chosen.speculation.adaptive)
+    chosen.speculation.method = draft_method::custom;
+  runtime_options settings = runtime_settings(chosen, *length, (*device)->info().head_method);
   if (*draft) settings.draft_vocabulary = (*draft)->describe().vocabulary_size;
   if (drafts && !options.speculation.method) settings.speculation.method = draft_method::custom;
   auto grammars = make_grammar_compiler(vocabulary_of(*target->tokenizer, (*device)->info().vocabulary_size));

@@ -38,6 +38,11 @@ void response_record::drop_oldest() {
 
 void response_record::append(std::string_view lines) {
   std::lock_guard lock(mutex_);
+  keep(lines);
+  wake_all();
+}
+
+void response_record::keep(std::string_view lines) {
   while (!lines.empty()) {
     const std::size_t end = lines.find('\n');
     TANDEM_ASSERT(end != std::string_view::npos && end > 1 && lines[end - 1] == '}');
@@ -47,7 +52,6 @@ void response_record::append(std::string_view lines) {
     lines.remove_prefix(end + 1);
   }
   shed();
-  wake_all();
 }
 
 // The oldest go first: those that all have read, then those that a slow reader has not.
@@ -72,8 +76,9 @@ void response_record::set_object(std::string json) {
   object_json_ = std::move(json);
 }
 
-void response_record::conclude(std::string object_json, std::string conversation) {
+void response_record::conclude(std::string_view last_events, std::string object_json, std::string conversation) {
   std::lock_guard lock(mutex_);
+  keep(last_events);
   object_json_ = std::move(object_json);
   conversation_ = std::move(conversation);
   ended_ = true;

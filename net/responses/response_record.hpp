@@ -41,9 +41,9 @@ class response_record : public std::enable_shared_from_this<response_record> {
   /// Events, one JSON object a line: each gets the next sequence number.
   void append(std::string_view lines);
   void set_object(std::string json);
-  /// Nothing more comes, but for append()s of the same turn. `conversation`: everything said so far, for the next
-  /// response.
-  void conclude(std::string object_json, std::string conversation);
+  /// The last events and the end at once: who has read them knows that there are no more. `conversation`: everything
+  /// said so far, for the next response.
+  void conclude(std::string_view last_events, std::string object_json, std::string conversation);
   std::int64_t next_number() const;
 
   // --- readers --------------------------------------------------------------------------------------------------
@@ -71,6 +71,7 @@ class response_record : public std::enable_shared_from_this<response_record> {
     bool behind = false;    // events it had not read are gone
   };
   void wake_all();
+  void keep(std::string_view lines);
   void shed();
   void drop_oldest();
   void add_bytes(std::size_t bytes);

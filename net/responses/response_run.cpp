@@ -62,10 +62,9 @@ void response_run::prepare_only(response_listener& listener) {
   std::string events;
   draft_->begin(events);
   draft_->end_empty(unix_seconds(), events);
-  record_->append(events);
   listener_ = nullptr;
   const auto self = shared_from_this();
-  conclude();
+  conclude(events);
   if (request_->call.stream) {
     listener.on_begun(*this);
     return listener.on_ended(*this);
@@ -82,10 +81,9 @@ void response_run::on_begin(std::string events) {
 }
 
 void response_run::on_finish(std::string events) {
-  record_->append(events);
   response_listener* const listener = std::exchange(listener_, nullptr);
   const auto self = shared_from_this();
-  conclude();
+  conclude(events);
   if (listener != nullptr) listener->on_ended(*this);
 }
 
@@ -93,15 +91,15 @@ void response_run::on_whole(http_response response) {
   response_listener* const listener = std::exchange(listener_, nullptr);
   const auto self = shared_from_this();
   if (response.status == 200) {
-    conclude();
+    conclude({});
   } else {
     abandon_record();
   }
   if (listener != nullptr) listener->on_whole(*this, std::move(response));
 }
 
-void response_run::conclude() {
-  record_->conclude(draft_->object_json(), join_messages(said_, draft_->take_messages()));
+void response_run::conclude(std::string_view last_events) {
+  record_->conclude(last_events, draft_->object_json(), join_messages(said_, draft_->take_messages()));
   lane_.edge.responses.settle(record_->id(), request_->store, std::chrono::steady_clock::now());
   leave();
 }
@@ -126,8 +124,7 @@ void response_run::cancel() {
   std::string events;
   if (begun_) {
     draft_->end_cancelled(unix_seconds(), events);
-    record_->append(events);
-    return conclude();
+    return conclude(events);
   }
   abandon_record();
 }
@@ -136,7 +133,7 @@ void response_run::cancel() {
 void response_run::abandon_record() {
   std::string unread;
   draft_->end_cancelled(unix_seconds(), unread);
-  record_->conclude(draft_->object_json(), {});
+  record_->conclude({}, draft_->object_json(), {});
   lane_.edge.responses.remove(record_->id());
   leave();
 }

@@ -54,7 +54,7 @@ class response_run final : public generation_listener, public std::enable_shared
   void on_broken(std::string events) override { on_finish(std::move(events)); }
   void on_whole(http_response response) override;
   void prepare_only(response_listener& listener);
-  void conclude();
+  void conclude(std::string_view last_events);
   void abandon_record();
   void leave();
   void watch_readers();

@@ -248,7 +248,9 @@ TEST(speculative_config, the_source_that_learns_is_there_where_it_is_used_or_ask
     EXPECT_TRUE(applied) << applied.error().message;
     return target;
   };
-  EXPECT_FALSE(learns_from_outputs(read("{}")));
+  EXPECT_TRUE(learns_from_outputs(read("{}")));
+  EXPECT_FALSE(learns_from_outputs(read(R"({"num_speculative_tokens": 3})")));
+  EXPECT_FALSE(learns_from_outputs(read(R"({"method": "none"})")));
   EXPECT_FALSE(learns_from_outputs(read(R"({"method": "ngram", "adaptive": true})")));
   EXPECT_FALSE(learns_from_outputs(read(R"({"adaptive": true, "suffix": false})")));
   EXPECT_TRUE(learns_from_outputs(read(R"({"adaptive": true})")));

@@ -235,7 +235,8 @@ TEST_F(draft_sources, a_method_without_its_source_is_refused_by_name) {
   } catch (const Error& problem) {
     EXPECT_NE(std::string(problem.what()).find("draft_source"), std::string::npos) << problem.what();
   }
-  Engine plain(options_of("cycle.gguf"));
+  options.speculative_config = R"({"method": "none"})";
+  Engine plain(options);
   for (const char* method : {"custom", "suffix"}) {
     try {
       ask(plain, question(), method);

@@ -16,7 +16,7 @@ std::shared_ptr<response_record> made(response_store& store, const std::string& 
   auto record = std::make_shared<response_record>(id, std::vector<input_item>{});
   EXPECT_TRUE(store.add(record));
   record->append("{\"type\":\"one\"}\n{\"type\":\"two\"}\n");
-  record->conclude("{}", std::string(conversation, 'c'));
+  record->conclude({}, "{}", std::string(conversation, 'c'));
   return record;
 }
 
@@ -120,7 +120,7 @@ TEST(response_record, readers_get_numbered_events_from_where_they_ask) {
   EXPECT_EQ(events, (std::vector<std::string>{"{\"type\":\"a\",\"sequence_number\":0}",
                                               "{\"type\":\"b\",\"sequence_number\":1}"}));
   EXPECT_EQ(event_type(events[1]), "b");
-  record->conclude("{}", {});
+  record->conclude({}, "{}", {});
   EXPECT_EQ(reader->read(events, 1), response_record::reader::state::ended);
   const auto late = one.read(record, 1);
   events.clear();

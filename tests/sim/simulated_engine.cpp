@@ -99,6 +99,7 @@ sequence_id simulated_engine::submit(const job& wanted) {
     admit.arrival = ++arrivals_;
     clients_[admit.id].shown = choice < wanted.n;
     clients_[admit.id].searches = wanted.beams.has_value();
+    clients_[admit.id].follows_grammar = wanted.structure != nullptr;
     prompts_[admit.id] = wanted.prompt;
     intake_.push_back(admit);
   }
@@ -186,7 +187,9 @@ void simulated_engine::check_pages(shadow_kv& pages, slot_id slot, std::int32_t 
   const auto in_prompt = static_cast<std::size_t>(std::min(position, static_cast<std::int32_t>(prompt.size())));
   std::uint64_t state = 0;
   for (const token_id token : std::span(prompt).first(in_prompt)) state = mix(state, token);
-  for (std::int32_t i = static_cast<std::int32_t>(in_prompt); i < position; ++i) state = mix(state, next_token(state));
+  const client_view& client = clients_.at(id);
+  for (auto i = in_prompt; i < static_cast<std::size_t>(position); ++i)
+    state = mix(state, client.follows_grammar ? client.tokens.at(i - in_prompt) : next_token(state));
   TANDEM_ASSERT(pages.before(slot, position) == state);
 }
 

@@ -55,6 +55,7 @@ struct client_view {
   std::vector<token_logprobs> logprobs;
   std::vector<token_logprobs> prompt_scores;
   bool searches = false;  ///< its tokens are not those of oracle()
+  bool follows_grammar = false;  ///< what it was told is what is known
   bool shown = true;      ///< false: made for best_of, and never told of under this number
   std::optional<finish> end;
   sequence_stats stats;
