@@ -174,13 +174,13 @@ std::optional<structured_spec> read_structured_outputs(field_reader& fields) {
 std::optional<structured_spec> read_structured(field_reader& fields) {
   auto kept = read_response_format(fields);
   keep(fields, kept, read_structured_outputs(fields));
-  for (const auto& [name, kind] : {std::pair{std::string_view("guided_json"), form::json_schema},
-                                   {"guided_regex", form::regex},
-                                   {"guided_choice", form::choice},
-                                   {"guided_grammar", form::ebnf}}) {
-    const asked_field asked{name, std::string(name), kind};
-    if (const auto value = fields.any(name)) keep(fields, kept, spec_of(fields, asked, *value));
-  }
+  const auto take = [&](std::string_view name, form kind, std::optional<json_value> value) {
+    if (value) keep(fields, kept, spec_of(fields, {name, std::string(name), kind}, *value));
+  };
+  take("guided_json", form::json_schema, fields.any("guided_json"));
+  take("guided_regex", form::regex, fields.any("guided_regex"));
+  take("guided_choice", form::choice, fields.any("guided_choice"));
+  take("guided_grammar", form::ebnf, fields.any("guided_grammar"));
   return kept;
 }
 
