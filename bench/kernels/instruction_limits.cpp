@@ -174,18 +174,17 @@ std::vector<instruction_limit> limits_of(isa set) {
   return limits;
 }
 
-std::string limit_of(isa set, activation_kind kind, std::int32_t rows) {
+std::string limit_of(isa set, activation_kind kind) {
   if (set == isa::portable) return "";
-  const bool has_tiles = set == isa::amx;
   const bool is_narrow = set == isa::avx2;
   switch (kind) {
     case activation_kind::int8:
     case activation_kind::int8_pair:
-      if (is_narrow) return "vpmaddubsw 256";
-      return has_tiles && rows >= 16 ? "tdpbssd" : "vpdpbusd";
+      return is_narrow ? "vpmaddubsw 256" : "vpdpbusd";
     case activation_kind::bf16:
-      if (is_narrow) return "fma 256";
-      return has_tiles ? "tdpbf16ps" : "vdpbf16ps";
+      return is_narrow ? "fma 256" : "vdpbf16ps";
+    case activation_kind::bf16_columns:
+      return "tdpbf16ps";
     case activation_kind::fp32:
       break;
   }

@@ -21,7 +21,7 @@ struct instruction_limit {
 std::vector<instruction_limit> limits_of(gpu::host::isa set);
 
 /// The limit of a product over inputs of `kind` with `rows` rows; empty when it has none.
-std::string limit_of(gpu::host::isa set, gpu::host::activation_kind kind, std::int32_t rows);
+std::string limit_of(gpu::host::isa set, gpu::host::activation_kind kind);
 
 /// Reads `bytes`, a multiple of 4096, as fast as this machine can; the result depends on all of them.
 std::uint64_t read_all(gpu::host::isa set, const std::byte* from, std::size_t bytes);

@@ -106,7 +106,7 @@ void matmul(benchmark::State& state, tensor_kind kind, std::int64_t inputs, std:
   const double operations = 2.0 * static_cast<double>(inputs * outputs) * rows * calls;
   state.counters["GB/s"] = benchmark::Counter(weight_bytes / 1e9, benchmark::Counter::kIsRate);
   state.counters["GFLOP/s"] = benchmark::Counter(operations / 1e9, benchmark::Counter::kIsRate);
-  if (state.thread_index() == 0) state.SetLabel(bench::limit_of(chosen_isa(), shared.set->front().wants(), rows));
+  if (state.thread_index() == 0) state.SetLabel(bench::limit_of(chosen_isa(), shared.set->front().wants()));
 }
 
 /// One instruction in a loop over registers: what arithmetic could reach if nothing else had to be done.

@@ -149,7 +149,7 @@ void eagle_runner::make_features(std::span<const taken_rows> rows) {
     work_.for_each_row(count, [&](std::int32_t row) { gather(row, row_features_.get() + at(row, hidden_size_)); });
     return;
   }
-  activations& input = work_.input_of(head_.combine);
+  activations& input = work_.input_of(head_.combine, count);
   work_.for_each_row(count, [&](std::int32_t row) {
     gather(row, joined_.get() + at(row, raw_width_));
     input.convert(work_.set(), joined_.get(), row, row + 1);
@@ -201,7 +201,7 @@ void eagle_runner::project(std::span<const entry> entries) {
 void eagle_runner::combine_with_embedding(std::span<const entry> entries) {
   const auto count = static_cast<std::int32_t>(entries.size());
   const std::int32_t width = 2 * hidden_size_;
-  activations& input = work_.input_of(head_.combine);
+  activations& input = work_.input_of(head_.combine, count);
   work_.for_each_row(count, [&](std::int32_t row) {
     const entry& each = entries[static_cast<std::size_t>(row)];
     float* joined = joined_.get() + at(row, width);
@@ -210,7 +210,7 @@ void eagle_runner::combine_with_embedding(std::span<const entry> entries) {
     input.convert(work_.set(), joined_.get(), row, row + 1);
   });
   work_.multiply(head_.combine, count, layer_.hidden(0));
-  activations& entering = work_.input_of(head_.layer.query_key_value);
+  activations& entering = work_.input_of(head_.layer.query_key_value, count);
   work_.for_each_row(count, [&](std::int32_t row) {
     if (!head_.combine_bias.empty()) work_.ops().add(layer_.hidden(row), head_.combine_bias.data(), hidden_size_);
     entering.convert(work_.set(), layer_.hidden(0), row, row + 1);
@@ -221,7 +221,7 @@ void eagle_runner::combine_with_embedding(std::span<const entry> entries) {
 void eagle_runner::norm_with_embedding(std::span<const entry> entries) {
   const std::int32_t width = 2 * hidden_size_;
   const float epsilon = head_.shape.norm_epsilon;
-  activations& entering = work_.input_of(head_.layer.query_key_value);
+  activations& entering = work_.input_of(head_.layer.query_key_value, static_cast<std::int32_t>(entries.size()));
   work_.for_each_row(static_cast<std::int32_t>(entries.size()), [&](std::int32_t row) {
     const entry& each = entries[static_cast<std::size_t>(row)];
     float* joined = joined_.get() + at(row, width);
@@ -293,7 +293,7 @@ void eagle_runner::draft_once(std::span<head_run*> runs) {
 void eagle_runner::draw(std::span<head_run*> runs, std::int32_t first_row) {
   const packed_matrix& output = head_.output ? *head_.output : target_.model().head;
   const auto count = static_cast<std::int32_t>(runs.size());
-  activations& input = work_.input_of(output);
+  activations& input = work_.input_of(output, count);
   float* rows = layer_.hidden(first_row);
   work_.for_each_row(count, [&](std::int32_t i) {
     float* row = rows + at(i, hidden_size_);

@@ -5,7 +5,7 @@
 #if defined(TANDEM_X86_KERNELS)
 #include <cpuid.h>
 
-#include "gpu/host/kernels/amx_choice.hpp"
+#include "gpu/host/kernels/panel_check.hpp"
 #endif
 #if defined(TANDEM_X86_KERNELS) && defined(__linux__)
 #include <sys/syscall.h>
@@ -71,16 +71,16 @@ bool offers(isa set) {
       return offers(isa::avx2) && has_bits(state, 0xE6) &&
              has_bits(extended.ebx, bit(16) | bit(17) | bit(30) | bit(31)) && has_bits(extended.ecx, bit(11)) &&
              has_bits(read_leaf(7, 1).eax, bit(5));
-    case isa::amx:  // BF16, TILE, INT8
-      return offers(isa::avx512) && has_bits(state, 0x60000) && has_bits(extended.edx, bit(22) | bit(24) | bit(25)) &&
-             may_use_tiles();
+    case isa::amx:  // VBMI, VBMI2; BF16, TILE
+      return offers(isa::avx512) && has_bits(extended.ecx, bit(1) | bit(6)) && has_bits(state, 0x60000) &&
+             has_bits(extended.edx, bit(22) | bit(24)) && may_use_tiles();
   }
   return false;
 }
 
-/// AMX is taken unasked only where it has shown that it computes what AVX-512 computes.
+/// AMX is taken unasked only where it has shown that it computes products as it should.
 isa best_offered() {
-  if (offers(isa::amx) && choose_amx_kernels()) return isa::amx;
+  if (offers(isa::amx) && amx_proves_itself()) return isa::amx;
   for (const isa set : {isa::avx512, isa::avx2}) {
     if (offers(set)) return set;
   }

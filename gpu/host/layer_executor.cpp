@@ -82,7 +82,7 @@ std::int32_t layer_executor::place(std::span<const sequence_rows> sequences) {
 void layer_executor::normalize_for(const packed_matrix& matrix, const std::vector<float>& norm, const float* delta,
                                    const std::vector<float>& bias) {
   const std::int32_t hidden = shape_.hidden;
-  activations& input = work_.input_of(matrix);
+  activations& input = work_.input_of(matrix, rows_);
   work_.for_each_row(rows_, [&](std::int32_t row) {
     const std::int64_t at = std::int64_t{row} * hidden;
     ops_.add_and_normalize(hidden_.get() + at, delta == nullptr ? nullptr : delta + at, or_null(bias), norm.data(),
@@ -99,13 +99,13 @@ void layer_executor::project(std::int32_t index, const packed_layer& layer) {
 void layer_executor::finish(std::int32_t index, const packed_layer& layer, std::span<const sequence_rows> sequences) {
   const model_shape& s = shape_;
   attend(index, sequences);
-  activations& attended = work_.input_of(layer.output);
+  activations& attended = work_.input_of(layer.output, rows_);
   work_.for_each_row(rows_, [&](std::int32_t row) { attended.convert(work_.set(), attended_.get(), row, row + 1); });
   work_.multiply(layer.output, rows_, delta_.get());
 
   normalize_for(layer.gate_up, layer.mlp_norm, delta_.get(), layer.output_bias);
   work_.multiply(layer.gate_up, rows_, gate_up_.get());
-  activations& gated = work_.input_of(layer.down);
+  activations& gated = work_.input_of(layer.down, rows_);
   work_.for_each_row(rows_, [&](std::int32_t row) {
     ops_.gate(gate_up_.get() + std::int64_t{row} * 2 * s.intermediate, s.intermediate,
               gated_.get() + std::int64_t{row} * s.intermediate);

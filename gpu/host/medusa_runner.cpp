@@ -82,7 +82,7 @@ void medusa_runner::compute(std::span<const guess> guesses) {
     first = end;
   }
   if (heads_.medusa[0].output) return;
-  activations& input = work_.input_of(target_.model().head);
+  activations& input = work_.input_of(target_.model().head, count);
   work_.for_each_row(count, [&](std::int32_t row) { input.convert(work_.set(), hidden_.get(), row, row + 1); });
   work_.multiply(target_.model().head, count, logits_.get());
 }
@@ -91,7 +91,7 @@ void medusa_runner::compute(std::span<const guess> guesses) {
 void medusa_runner::run_head(const packed_medusa_head& head, std::int32_t first, std::int32_t count) {
   float* rows = hidden_.get() + std::int64_t{first} * hidden_size_;
   const auto convert = [&](const packed_matrix& matrix) {
-    activations& input = work_.input_of(matrix);
+    activations& input = work_.input_of(matrix, count);
     work_.for_each_row(count, [&](std::int32_t row) { input.convert(work_.set(), rows, row, row + 1); });
   };
   for (const packed_medusa_block& block : head.blocks) {

@@ -18,8 +18,8 @@ model_executor::model_executor(packed_model model, kv_cache cache, compute_team&
   tokens_.reserve(static_cast<std::size_t>(opts.max_rows));
   for (const packed_layer& layer : model_.layers)
     for (const packed_matrix* matrix : {&layer.query_key_value, &layer.output, &layer.gate_up, &layer.down})
-      work_.input_of(*matrix);
-  work_.input_of(model_.head);
+      work_.prepare(*matrix);
+  work_.prepare(model_.head);
 }
 
 std::size_t model_executor::capture_before(std::span<const std::int32_t> layers) {
@@ -89,7 +89,7 @@ void model_executor::final_hidden(std::int32_t row, float* out) {
 std::span<float> model_executor::logits(std::span<const std::int32_t> rows) {
   const auto count = static_cast<std::int32_t>(rows.size());
   TANDEM_ASSERT(count >= 1 && count <= max_logit_rows_);
-  activations& input = work_.input_of(model_.head);
+  activations& input = work_.input_of(model_.head, count);
   work_.for_each_row(count, [&](std::int32_t i) {
     final_hidden(rows[static_cast<std::size_t>(i)], layers_.scratch(i));
     input.convert(work_.set(), layers_.scratch(0), i, i + 1);

@@ -14,6 +14,16 @@
 ///             six        nibble, then 2 rows of 64 B: row p, byte 4n+i, bits 2s..2s+1 = q(n, 16p+4s+i) >> 4
 ///   bf16: per pair of inputs 16 × 2 bf16 (64 B). fp32: per input 16 × fp32 (64 B).
 ///
+/// Formats whose names begin with panel_ are for AMX (docs/decisions/0020): a panel is 32 outputs, again in units, and its
+/// blocks are unpacked to bf16 while they stream: one row of 64 B per output, in which input k is at place_in_row(k).
+///     header  half 32 × fp16; half_min 32 × fp16 scale, 32 × fp16 minimum; super_min 32 × fp16 d, 32 × fp16 −dmin, then
+///             per block 32 × u8 scale, 32 × u8 minimum; super16 32 × fp16 d, then per block 2 × 32 × i8 scale
+///     plane   nibble  line l (64 B) has outputs 4l..4l+3: the nibble 4s+i of its 8-byte word c is output 4l+s, place 4c+i
+///             byte    line l has outputs 2l, 2l+1: byte 4s+2h+i of word c is output 2l+s, input 16h+2c+i
+///             six     3 lines have outputs 8g..8g+7: words c of all three are 192 bits, 6 for each of 32 fields; field
+///                     4s+2h+i is output 8g+s, input 16h+2c+i
+///             bf16    the rows themselves
+///
 /// Outputs beyond the part's rows are zero.
 
 #include <cstddef>
@@ -24,6 +34,7 @@
 namespace tandem::gpu::host {
 
 inline constexpr std::int32_t kTileOutputs = 16;
+inline constexpr std::int32_t kPanelOutputs = 32;
 inline constexpr std::int32_t kBlockInputs = 32;
 inline constexpr std::size_t kCacheLine = 64;
 
@@ -37,8 +48,29 @@ enum class packed_format : std::uint8_t {
   six_super16,       ///< Q6_K: value (q − 32)·scale
   bf16,
   fp32,
+  panel_nibble_half,
+  panel_nibble_half_min,
+  panel_nibble_super_min,
+  panel_byte_half,
+  panel_byte_half_min,
+  panel_byte_super_min,
+  panel_six_super16,
+  panel_bf16,
 };
-inline constexpr std::size_t kPackedFormats = 9;
+inline constexpr std::size_t kPackedFormats = 17;
+
+constexpr bool is_panel(packed_format format) {
+  return format >= packed_format::panel_nibble_half;
+}
+/// The outputs that are packed and computed together.
+constexpr std::int32_t outputs_of(packed_format format) {
+  return is_panel(format) ? kPanelOutputs : kTileOutputs;
+}
+/// Where input k of a block is in an unpacked row of a panel: the halves of a block alternate, because two vectors of 16
+/// floats become one of 32 bf16 that way.
+constexpr std::int32_t place_in_row(std::int32_t k) {
+  return k % 16 * 2 + k / 16;
+}
 
 /// Sizes in bytes. For bf16 and fp32 a "block" is one 64-byte row of a tile.
 struct format_layout {
@@ -65,6 +97,22 @@ constexpr format_layout layout_of(packed_format format) {
       return {320, 512, 8, kBlockInputs, activation_kind::int8};
     case packed_format::six_super16:
       return {320, 384, 8, kBlockInputs, activation_kind::int8};
+    case packed_format::panel_nibble_half:
+      return {64, 512, 1, kBlockInputs, activation_kind::bf16_columns};
+    case packed_format::panel_nibble_half_min:
+      return {128, 512, 1, kBlockInputs, activation_kind::bf16_columns};
+    case packed_format::panel_nibble_super_min:
+      return {640, 512, 8, kBlockInputs, activation_kind::bf16_columns};
+    case packed_format::panel_byte_half:
+      return {64, 1024, 1, kBlockInputs, activation_kind::bf16_columns};
+    case packed_format::panel_byte_half_min:
+      return {128, 1024, 1, kBlockInputs, activation_kind::bf16_columns};
+    case packed_format::panel_byte_super_min:
+      return {640, 1024, 8, kBlockInputs, activation_kind::bf16_columns};
+    case packed_format::panel_six_super16:
+      return {576, 768, 8, kBlockInputs, activation_kind::bf16_columns};
+    case packed_format::panel_bf16:
+      return {0, 2048, 1, kBlockInputs, activation_kind::bf16_columns};
     case packed_format::bf16:
       return {0, 64, 1, 2, activation_kind::bf16};
     case packed_format::fp32:
@@ -105,5 +153,9 @@ constexpr std::size_t pair_row_bytes(std::int64_t blocks) {
   return static_cast<std::size_t>(2 * blocks) * sizeof(activation_block) +
          static_cast<std::size_t>(second_term_words(blocks)) * sizeof(std::uint64_t);
 }
+
+/// Rows of bf16_columns are kept in groups of up to 16, so that a group is read as tiles: [group][block][16][row of the
+/// group][2] bf16, the two being inputs j and 16 + j of the block.
+inline constexpr std::int32_t kColumnRows = 16;
 
 }  // namespace tandem::gpu::host

@@ -34,7 +34,7 @@ packed_format int8_format(const model::tensor& weight) {
   return quantised || weight.columns % kBlockInputs != 0 ? native_format(weight.kind) : packed_format::byte_half;
 }
 
-packed_format wanted_format(const model::tensor& weight, packing how) {
+packed_format plain_format(const model::tensor& weight, packing how) {
   switch (how) {
     case packing::int8:
     case packing::int8_precise:
@@ -50,22 +50,51 @@ packed_format wanted_format(const model::tensor& weight, packing how) {
   return packed_format::fp32;
 }
 
+/// The same weights as a panel.
+packed_format panel_of(packed_format format) {
+  switch (format) {
+    case packed_format::nibble_half:
+      return packed_format::panel_nibble_half;
+    case packed_format::nibble_half_min:
+      return packed_format::panel_nibble_half_min;
+    case packed_format::nibble_super_min:
+      return packed_format::panel_nibble_super_min;
+    case packed_format::byte_half:
+      return packed_format::panel_byte_half;
+    case packed_format::byte_half_min:
+      return packed_format::panel_byte_half_min;
+    case packed_format::byte_super_min:
+      return packed_format::panel_byte_super_min;
+    case packed_format::six_super16:
+      return packed_format::panel_six_super16;
+    case packed_format::bf16:
+      return packed_format::panel_bf16;
+    default:
+      return format;
+  }
+}
+
+packed_format wanted_format(const model::tensor& weight, packing how, isa set) {
+  const packed_format plain = plain_format(weight, how);
+  return set == isa::amx ? panel_of(plain) : plain;
+}
+
 /// One input form for all parts: the most precise one any of them needs.
-activation_kind common_input(std::span<const model::tensor* const> weights, packing how) {
+activation_kind common_input(std::span<const model::tensor* const> weights, packing how, isa set) {
   const bool precise = how == packing::native_precise || how == packing::int8_precise;
   auto kind = precise ? activation_kind::int8_pair : activation_kind::int8;
   for (const model::tensor* weight : weights) {
-    const activation_kind needs = layout_of(wanted_format(*weight, how)).input;
+    const activation_kind needs = layout_of(wanted_format(*weight, how, set)).input;
     if (needs == activation_kind::fp32) return needs;
-    if (needs == activation_kind::bf16) kind = needs;
+    if (needs == activation_kind::bf16 || needs == activation_kind::bf16_columns) kind = needs;
   }
   return kind;
 }
 
-packed_format part_format(const model::tensor& weight, packing how, activation_kind input) {
+packed_format part_format(const model::tensor& weight, packing how, isa set, activation_kind input) {
   if (input == activation_kind::fp32) return packed_format::fp32;
   if (input == activation_kind::bf16) return packed_format::bf16;
-  return wanted_format(weight, how);
+  return wanted_format(weight, how, set);
 }
 
 result<void> check(std::span<const model::tensor* const> weights) {
@@ -85,12 +114,14 @@ result<void> check(std::span<const model::tensor* const> weights) {
   return {};
 }
 
-/// Rows whose activations (about half of the level-2 cache) stay close while the tiles stream past.
-std::int32_t rows_per_pass(std::size_t row_stride) {
-  constexpr std::size_t kNearBytes = 512U << 10;
-  constexpr std::int32_t kGroup = 8;
-  const auto rows = static_cast<std::int32_t>(kNearBytes / row_stride) / kGroup * kGroup;
-  return std::max(rows, kGroup);
+/// Rows whose activations (about half of the level-2 cache; with AMX it has 2 MiB) stay close while the tiles stream past.
+std::int32_t rows_per_pass(const activations::impl& x) {
+  const bool in_columns = x.kind == activation_kind::bf16_columns;
+  const std::size_t near_bytes = in_columns ? 1024U << 10 : 512U << 10;
+  const std::int32_t group = in_columns ? 2 * kColumnRows : 8;
+  const std::size_t row_bytes = x.stride / static_cast<std::size_t>(in_columns ? kColumnRows : 1);
+  const auto rows = static_cast<std::int32_t>(near_bytes / row_bytes) / group * group;
+  return std::clamp(rows, group, kMaxPanelRows);
 }
 
 }  // namespace
@@ -105,13 +136,14 @@ struct packed_matrix::impl {
   const kernel_table* kernels = nullptr;
   weight_bytes memory;
 
-  void add(const model::tensor& weight, packing how) {
+  void add(const model::tensor& weight, packing how, isa set) {
     matrix_part part;
-    part.format = part_format(weight, how, input);
+    part.format = part_format(weight, how, set, input);
     part.rows = weight.rows;
     part.first_output = rows;
     part.first_tile = tiles;
-    part.tiles = static_cast<std::int32_t>((weight.rows + kTileOutputs - 1) / kTileOutputs);
+    const std::int32_t outputs = outputs_of(part.format);
+    part.tiles = static_cast<std::int32_t>((weight.rows + outputs - 1) / outputs);
     part.tile_bytes = tile_bytes(part.format, columns);
     part.offset = bytes;
     rows += part.rows;
@@ -133,17 +165,19 @@ struct packed_matrix::impl {
   void multiply_tile(const activations::impl& x, std::int32_t row, std::int32_t rows_now, std::int32_t tile, float* out,
                      std::int64_t out_stride) const {
     const matrix_part& part = part_of_tile(tile);
-    const std::int64_t local = std::int64_t{tile - part.first_tile} * kTileOutputs;
+    const std::int32_t outputs = outputs_of(part.format);
+    const std::int64_t local = std::int64_t{tile - part.first_tile} * outputs;
     matmul_task task;
     task.tile = tile_at(part, tile);
     task.blocks = blocks_of(part.format, columns);
     task.terms = x.kind == activation_kind::int8_pair ? 2 : 1;
-    task.input = x.bytes.get() + static_cast<std::size_t>(row) * x.stride;
+    task.input = x.group_of(row);
     task.input_stride = x.stride;
     task.rows = rows_now;
     task.out = out + row * out_stride + part.first_output + local;
     task.out_stride = out_stride;
-    task.outputs = static_cast<std::int32_t>(std::min<std::int64_t>(kTileOutputs, part.rows - local));
+    task.outputs = static_cast<std::int32_t>(std::min<std::int64_t>(outputs, part.rows - local));
+    task.rows_per_group = x.rows_per_group;
     kernels->matmul[static_cast<std::size_t>(part.format)](task);
   }
 };
@@ -160,9 +194,9 @@ result<packed_matrix> packed_matrix::pack(std::span<const model::tensor* const> 
   matrix.impl_ = std::make_unique<impl>();
   impl& self = *matrix.impl_;
   self.columns = weights[0]->columns;
-  self.input = common_input(weights, how);
+  self.input = common_input(weights, how, set);
   self.kernels = &kernels_for(set);
-  for (const model::tensor* weight : weights) self.add(*weight, how);
+  for (const model::tensor* weight : weights) self.add(*weight, how, set);
   self.memory = allocate_weights(self.bytes);
   if (!self.memory) {
     return fail(error_code::io, "No memory for tensor '" + weights[0]->name + "': packing it needs " +
@@ -176,7 +210,7 @@ result<packed_matrix> packed_matrix::pack(std::span<const model::tensor* const> 
       for (auto tile = static_cast<std::int32_t>(begin); tile < static_cast<std::int32_t>(end); ++tile) {
         const matrix_part& part = self.part_of_tile(tile);
         const auto source = static_cast<std::size_t>(&part - self.parts.data());
-        const std::int64_t first_row = std::int64_t{tile - part.first_tile} * kTileOutputs;
+        const std::int64_t first_row = std::int64_t{tile - part.first_tile} * outputs_of(part.format);
         if (!pack_tile(part.format, *weights[source], first_row, self.tile_at(part, tile))) unscaled = weights[source];
       }
     } catch (const std::bad_alloc&) {
@@ -216,7 +250,8 @@ void packed_matrix::multiply(const activations& x, std::int32_t m, std::int32_t 
   TANDEM_ASSERT(input.kind == impl_->input && input.columns == impl_->columns);
   TANDEM_ASSERT(m >= 1 && m <= input.max_rows);
   TANDEM_ASSERT(tile_begin >= 0 && tile_begin <= tile_end && tile_end <= impl_->tiles);
-  const std::int32_t pass = rows_per_pass(input.stride);
+  TANDEM_ASSERT(input.rows_per_group == 1 || input.rows_per_group == kColumnRows || m <= input.rows_per_group);
+  const std::int32_t pass = rows_per_pass(input);
   for (std::int32_t row = 0; row < m; row += pass) {
     const std::int32_t rows_now = std::min(pass, m - row);
     for (std::int32_t tile = tile_begin; tile < tile_end; ++tile) {
@@ -231,8 +266,8 @@ void packed_matrix::row(std::int64_t index, float* out) const {
   for (const matrix_part& part : impl_->parts) {
     const std::int64_t local = index - part.first_output;
     if (local >= part.rows) continue;
-    const auto tile = part.first_tile + static_cast<std::int32_t>(local / kTileOutputs);
-    const auto lane = static_cast<std::int32_t>(local % kTileOutputs);
+    const auto tile = part.first_tile + static_cast<std::int32_t>(local / outputs_of(part.format));
+    const auto lane = static_cast<std::int32_t>(local % outputs_of(part.format));
     return unpack_row(part.format, impl_->tile_at(part, tile), lane, impl_->columns, out);
   }
 }

@@ -29,11 +29,14 @@ result<isa> choose_isa(std::string_view name);
 
 /// The form in which a matrix wants its input rows.
 enum class activation_kind : std::uint8_t {
-  fp32,       ///< as it is
-  bf16,       ///< rounded to nearest even
-  int8,       ///< int8 with one fp32 scale and one int32 sum per 32 values (round half to even, scale = max|x| / 127)
-  int8_pair,  ///< the same, and a second term of what rounding left, where a block stands out of its row
+  fp32,          ///< as it is
+  bf16,          ///< rounded to nearest even
+  bf16_columns,  ///< the same, rows interleaved for AMX
+  int8,          ///< int8 with one fp32 scale and one int32 sum per 32 values (round half to even, scale = max|x| / 127)
+  int8_pair,     ///< the same, and a second term of what rounding left, where a block stands out of its row
 };
+
+struct kernel_table;
 
 /// M rows of K inputs, converted once and used by several matrices (e.g. query, key and value). Owner: the step's
 /// arena.
@@ -42,6 +45,10 @@ class activations {
   activations(activation_kind kind, std::int32_t max_rows, std::int32_t columns);
   ~activations();
   activations(activations&&) noexcept;
+
+  /// How many rows come before they are multiplied, at most max_rows: fewer than 16 lie closer together where the kind
+  /// interleaves rows, and no row may be read before all are converted. What was converted before is lost.
+  void expect(std::int32_t rows);
 
   /// Converts rows [begin, end) of `input` (row-major, `columns` wide). Different rows may be converted by different
   /// threads. Values of a row depend on that row only. NaN and infinity stay confined to their row.
@@ -53,6 +60,8 @@ class activations {
   const impl& data() const { return *impl_; }
 
  private:
+  void convert_to_columns(const kernel_table& kernels, const float* from, std::int32_t row);
+
   std::unique_ptr<impl> impl_;
 };
 

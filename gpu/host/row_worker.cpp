@@ -2,6 +2,12 @@
 
 namespace tandem::gpu::host {
 
+activations& row_worker::input_of(const packed_matrix& matrix, std::int32_t rows) {
+  activations& input = input_of(matrix);
+  input.expect(rows);
+  return input;
+}
+
 activations& row_worker::input_of(const packed_matrix& matrix) {
   const auto columns = static_cast<std::int32_t>(matrix.columns());
   const auto key = std::pair(matrix.wants(), columns);

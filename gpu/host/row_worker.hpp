@@ -22,8 +22,10 @@ class row_worker {
   compute_team& team() { return team_; }
   std::int32_t max_rows() const { return max_rows_; }
 
-  /// Where the inputs of `matrix` are put before multiply(). Made when first asked for: ask for all of them in advance.
-  activations& input_of(const packed_matrix& matrix);
+  /// Where the inputs of `matrix` are put, `rows` of them, before multiply().
+  activations& input_of(const packed_matrix& matrix, std::int32_t rows);
+  /// Makes the place for them; otherwise that happens when they are first put there.
+  void prepare(const packed_matrix& matrix) { input_of(matrix); }
 
   /// body(row) for rows [0, rows), on whatever threads.
   template <class Body>
@@ -37,6 +39,8 @@ class row_worker {
   void multiply(const packed_matrix& matrix, std::int32_t rows, float* out);
 
  private:
+  activations& input_of(const packed_matrix& matrix);
+
   static constexpr std::int64_t kRowGrain = 4;  // rows: less is not worth waking a thread
 
   compute_team& team_;

@@ -7,6 +7,7 @@
 
 #include "core/assert.hpp"
 #include "gpu/host/bf16.hpp"
+#include "gpu/host/panel_block.hpp"
 #include "gpu/host/source_block.hpp"
 #include "gpu/host/weight_rounding.hpp"
 #include "model/half.hpp"
@@ -97,9 +98,8 @@ void put_header(packed_format format, const source_block& block, std::size_t lan
       std::memcpy(header + 64 + 32 * in_unit + lane, &block.half_scale[0], 1);
       std::memcpy(header + 80 + 32 * in_unit + lane, &block.half_scale[1], 1);
       break;
-    case packed_format::bf16:
-    case packed_format::fp32:
-      TANDEM_ASSERT(false && "a float format has no header");
+    default:
+      TANDEM_ASSERT(false && "this format has no such header");
   }
 }
 
@@ -138,12 +138,27 @@ bool pack_blocks(packed_format format, const model::tensor& weight, std::int64_t
       const source_block block = reader.block(index);
       scaled = scaled && !(reader.rounds() && std::isnan(model::half_to_float(block.scale)));
       const block_place place = place_of(format, index);
+      if (is_panel(format)) {
+        put_panel_block(format, block, static_cast<std::size_t>(lane), static_cast<std::size_t>(place.in_unit),
+                        tile + place.header, tile + place.plane);
+        continue;
+      }
       put_header(format, block, static_cast<std::size_t>(lane), static_cast<std::size_t>(place.in_unit),
                  tile + place.header);
       put_plane(format, block, static_cast<std::size_t>(lane), tile + place.plane);
     }
   }
   return scaled;
+}
+
+/// Where input k of output `lane` lies in a bf16 panel.
+std::size_t panel_float_place(std::size_t lane, std::size_t k) {
+  const auto place = static_cast<std::size_t>(place_in_row(static_cast<std::int32_t>(k % kBlockInputs)));
+  return k / kBlockInputs * layout_of(packed_format::panel_bf16).plane_bytes + 64 * lane + 2 * place;
+}
+
+bool has_blocks(packed_format format) {
+  return layout_of(format).header_bytes != 0;
 }
 
 void pack_floats(packed_format format, const model::tensor& weight, std::int64_t first_row, std::int64_t lanes,
@@ -159,6 +174,10 @@ void pack_floats(packed_format format, const model::tensor& weight, std::int64_t
         continue;
       }
       const std::uint16_t rounded = float_to_bf16(values[k]);
+      if (format == packed_format::panel_bf16) {
+        std::memcpy(tile + panel_float_place(at, k), &rounded, 2);
+        continue;
+      }
       std::memcpy(tile + 64 * (k / 2) + 4 * at + 2 * (k % 2), &rounded, 2);
     }
   }
@@ -213,11 +232,10 @@ block_numbers numbers_at(packed_format format, const std::byte* header, std::siz
       const auto as_signed = [](std::byte value) { return static_cast<float>(std::to_integer<std::int8_t>(value)); };
       return {{first * as_signed(small[0]), first * as_signed(small[16])}, 0.0F, 32};
     }
-    case packed_format::bf16:
-    case packed_format::fp32:
+    default:
       break;
   }
-  TANDEM_ASSERT(false && "a float format has no blocks");
+  TANDEM_ASSERT(false && "this format has no such blocks");
   return {};
 }
 
@@ -226,6 +244,13 @@ void unpack_blocks(packed_format format, const std::byte* tile, std::size_t lane
                            format != packed_format::byte_half && format != packed_format::six_super16;
   for (std::int64_t index = 0; index < columns / kBlockInputs; ++index, out += kBlockInputs) {
     const block_place place = place_of(format, index);
+    if (is_panel(format)) {
+      float block[kBlockInputs];
+      read_panel_block(format, tile + place.header, tile + place.plane, lane, static_cast<std::size_t>(place.in_unit),
+                       block);
+      std::copy_n(block, kBlockInputs, out);
+      continue;
+    }
     const block_numbers numbers =
         numbers_at(format, tile + place.header, lane, static_cast<std::size_t>(place.in_unit));
     for (std::size_t k = 0; k < kBlockInputs; ++k) {
@@ -269,20 +294,23 @@ bool pack_tile(packed_format format, const model::tensor& weight, std::int64_t f
   TANDEM_ASSERT(first_row >= 0 && first_row < weight.rows);
   std::memset(tile, 0, tile_bytes(format, weight.columns));
   const bool rounds = model::traits(weight.kind).block_elements == 1;
-  TANDEM_ASSERT(layout_of(format).input != activation_kind::int8 || !rounds || format == packed_format::byte_half);
-  const std::int64_t lanes = std::min<std::int64_t>(kTileOutputs, weight.rows - first_row);
-  if (layout_of(format).input == activation_kind::int8) return pack_blocks(format, weight, first_row, lanes, tile);
+  TANDEM_ASSERT(!has_blocks(format) || !rounds || format == packed_format::byte_half ||
+                format == packed_format::panel_byte_half);
+  const std::int64_t lanes = std::min<std::int64_t>(outputs_of(format), weight.rows - first_row);
+  if (has_blocks(format)) return pack_blocks(format, weight, first_row, lanes, tile);
   pack_floats(format, weight, first_row, lanes, tile);
   return true;
 }
 
 void unpack_row(packed_format format, const std::byte* tile, std::int32_t lane, std::int64_t columns, float* out) {
-  TANDEM_ASSERT(lane >= 0 && lane < kTileOutputs);
+  TANDEM_ASSERT(lane >= 0 && lane < outputs_of(format));
   const auto at = static_cast<std::size_t>(lane);
-  if (layout_of(format).input == activation_kind::int8) return unpack_blocks(format, tile, at, columns, out);
+  if (has_blocks(format)) return unpack_blocks(format, tile, at, columns, out);
   for (std::size_t k = 0; k < static_cast<std::size_t>(columns); ++k) {
     if (format == packed_format::fp32) {
       std::memcpy(out + k, tile + 64 * k + 4 * at, 4);
+    } else if (format == packed_format::panel_bf16) {
+      out[k] = model::bfloat16_to_float(u16_at(tile + panel_float_place(at, k)));
     } else {
       out[k] = model::bfloat16_to_float(u16_at(tile + 64 * (k / 2) + 4 * at + 2 * (k % 2)));
     }

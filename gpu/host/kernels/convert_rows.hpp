@@ -114,15 +114,38 @@ inline void quantize_row_pair(const float* input, std::int32_t columns, activati
   }
 }
 
+/// One input as the upper half of a float, to nearest even; NaN stays NaN.
+inline std::uint32_t rounded_bits(float value) {
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof bits);
+  const bool is_nan = (bits & 0x7FFFFFFFU) > 0x7F800000U;
+  const std::uint32_t rounded = (bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16;
+  return is_nan ? (bits >> 16) | 0x40U : rounded;
+}
+
 inline void round_row(const float* input, std::int32_t columns, std::uint16_t* out) {
-  for (std::int32_t k = 0; k < columns; ++k) {
-    std::uint32_t bits = 0;
-    std::memcpy(&bits, input + k, sizeof bits);
-    const bool is_nan = (bits & 0x7FFFFFFFU) > 0x7F800000U;
-    const std::uint32_t rounded = (bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16;
-    out[k] = static_cast<std::uint16_t>(is_nan ? (bits >> 16) | 0x40U : rounded);
-  }
+  for (std::int32_t k = 0; k < columns; ++k) out[k] = static_cast<std::uint16_t>(rounded_bits(input[k]));
   if (columns % 2 != 0) out[columns] = 0;
+}
+
+/// One block of a row as 16 pairs of bf16, inputs j and 16 + j.
+inline void round_pairs(const float* input, std::uint32_t* pairs) {
+  for (int j = 0; j < 16; ++j) pairs[j] = rounded_bits(input[j]) | rounded_bits(input[16 + j]) << 16;
+}
+
+inline void round_row_pairs(const float* input, std::int32_t columns, std::uint32_t* out) {
+  std::int32_t k = 0;
+  for (; k + kBlockInputs <= columns; k += kBlockInputs, out += 16) round_pairs(input + k, out);
+  if (k == columns) return;
+  float last[kBlockInputs] = {};
+  std::memcpy(last, input + k, static_cast<std::size_t>(columns - k) * sizeof(float));
+  round_pairs(last, out);
+}
+
+inline void interleave_pairs(const std::uint32_t* pairs, std::int64_t stride, std::int32_t rows, std::int64_t blocks,
+                             std::uint32_t* out) {
+  for (std::int64_t pair = 0; pair < 16 * blocks; ++pair)
+    for (std::int32_t row = 0; row < rows; ++row) out[pair * rows + row] = pairs[row * stride + pair];
 }
 
 }  // namespace

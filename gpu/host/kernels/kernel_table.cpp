@@ -1,9 +1,5 @@
 #include "gpu/host/kernels/kernel_table.hpp"
 
-#if defined(TANDEM_X86_KERNELS)
-#include "gpu/host/kernels/amx_choice.hpp"
-#endif
-
 namespace tandem::gpu::host {
 
 const kernel_table& kernels_for(isa set) {
@@ -16,7 +12,7 @@ const kernel_table& kernels_for(isa set) {
     case isa::avx512:
       return avx512_kernels();
     case isa::amx:
-      return chosen_amx_kernels();
+      return amx_kernels();
   }
 #else
   static_cast<void>(set);

@@ -10,17 +10,18 @@
 
 namespace tandem::gpu::host {
 
-/// One tile times `rows` input rows: out[row · out_stride + n], n < outputs.
+/// One tile or panel times `rows` input rows: out[row · out_stride + n], n < outputs.
 struct matmul_task {
   const std::byte* tile;     ///< packed weights, 64-byte aligned
   std::int64_t blocks;       ///< along k
   const std::byte* input;    ///< row 0 of the activations
-  std::size_t input_stride;  ///< bytes from row to row
+  std::size_t input_stride;  ///< bytes from row to row; bf16_columns: from group to group
   std::int32_t terms;        ///< 1; 2: int8 rows are pair rows (packed_layout.hpp)
   std::int32_t rows;         ///< ≥ 1
   float* out;                ///< row 0, first output of the tile
   std::int64_t out_stride;   ///< floats from row to row
-  std::int32_t outputs;      ///< 1..16, fewer than 16 at a part's end
+  std::int32_t outputs;      ///< 1..outputs_of(format), fewer at a part's end
+  std::int32_t rows_per_group = 1;  ///< bf16_columns: rows that share a group
 };
 
 using matmul_function = void (*)(const matmul_task& task);
@@ -33,6 +34,11 @@ struct kernel_table {
   void (*quantize_row_pair)(const float* input, std::int32_t columns, activation_block* out);
   /// Writes `columns` bf16, and one zero more when columns is odd.
   void (*round_row)(const float* input, std::int32_t columns, std::uint16_t* out);
+  /// Rounds to pairs: out[16 b + j] has inputs j and 16 + j of block b. Inputs that the last block lacks are zero.
+  void (*round_row_pairs)(const float* input, std::int32_t columns, std::uint32_t* out);
+  /// Pairs of `rows` ≤ 16 rows, which are `stride` apart, to out[pair · rows + row], for 16 · blocks pairs.
+  void (*interleave)(const std::uint32_t* pairs, std::int64_t stride, std::int32_t rows, std::int64_t blocks,
+                     std::uint32_t* out);
   /// Gives back what products leave in the calling thread's registers; to be called after a run of them. May be null.
   void (*release)() = nullptr;
 };
@@ -41,13 +47,11 @@ const kernel_table& portable_kernels();
 #if defined(TANDEM_X86_KERNELS)
 const kernel_table& avx2_kernels();
 const kernel_table& avx512_kernels();
-/// AMX from 16 rows on (bf16: always), AVX-512 for fewer.
+/// Panels with AMX, everything else with AVX-512. For fewer than `kMaxPanelRows` rows a call.
 const kernel_table& amx_kernels();
-/// The same from kManyRows rows on.
-const kernel_table& amx_kernels_for_many_rows();
 #endif
-/// Where AMX is worth it for a format in which it loses at 16 rows: several groups share each unpacked weight.
-inline constexpr std::int32_t kManyRows = 64;
+/// Rows of one call for a panel.
+inline constexpr std::int32_t kMaxPanelRows = 512;
 
 /// The kernels that serve `set`; the machine must offer it.
 const kernel_table& kernels_for(isa set);

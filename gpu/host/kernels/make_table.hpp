@@ -26,6 +26,8 @@ constexpr kernel_table make_table() {
   table.quantize_row = &quantize_row;
   table.quantize_row_pair = &quantize_row_pair;
   table.round_row = &round_row;
+  table.round_row_pairs = &round_row_pairs;
+  table.interleave = &interleave_pairs;
   return table;
 }
 

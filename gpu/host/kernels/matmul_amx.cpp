@@ -1,18 +1,16 @@
-/// Every kernel for AMX (TILE, INT8, BF16) beside AVX-512. Fields of the header: see amx_int8_matmul.hpp,
-/// amx_bf16_matmul.hpp.
+/// Panels with AMX (TILE, BF16) beside AVX-512. Fields of the header: see panel_matmul.hpp.
 #include "gpu/host/kernels/amx_tiles.hpp"
-#include "gpu/host/kernels/lanes_amx.hpp"
-#include "gpu/host/kernels/make_amx_table.hpp"
+#include "gpu/host/kernels/panel_matmul.hpp"
+#include "gpu/host/kernels/panel_unpack_avx512.hpp"
 
 namespace tandem::gpu::host {
 
 const kernel_table& amx_kernels() {
-  static const kernel_table table = make_amx_table<amx_tiles, lanes_amx, &avx512_kernels, kTileRows>();
-  return table;
-}
-
-const kernel_table& amx_kernels_for_many_rows() {
-  static const kernel_table table = make_amx_table<amx_tiles, lanes_amx, &avx512_kernels, kManyRows>();
+  static const kernel_table table = [] {
+    kernel_table made = with_panels<amx_tiles, panel_unpack_avx512>(avx512_kernels());
+    made.interleave = &panel_unpack_avx512::interleave;
+    return made;
+  }();
   return table;
 }
 

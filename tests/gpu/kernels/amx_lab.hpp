@@ -1,53 +1,51 @@
 #pragma once
-/// Products of one tile straight through a kernel_table, and the AMX tables that can be tried on this machine.
+/// Products of one panel straight through a kernel_table, and the AMX tables that can be tried on this machine.
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "gpu/host/activations.hpp"
 #include "gpu/host/aligned_bytes.hpp"
 #include "gpu/host/kernels/kernel_table.hpp"
 #include "made_tensor.hpp"
 
 namespace tandem::gpu::host {
 
-/// AMX kernels over emulated tiles and portable lanes, from 16 rows on.
+/// The kernels over tiles in plain C++ and the portable unpacking.
 const kernel_table& emulated_kernels();
 
-/// A way to run AMX kernels.
+/// One way to run AMX kernels.
 struct amx_way {
   std::string name;
   const kernel_table* table;
-  bool is_machine_code;  ///< which traps where the machine lacks AMX
+  bool is_machine_code;  ///< its AMX instructions raise SIGILL without AMX: see tests/support/trapped_tiles.hpp
 };
-/// emulated; on x86-64 with AVX-512 also the compiled kernels, from 16 and from kManyRows rows on.
+/// Emulated ones everywhere; compiled ones where AVX-512 with what unpacking needs is there.
 std::vector<amx_way> amx_ways();
 
-/// The table whose bits AMX must have: the best vector kernels of this machine.
-const kernel_table& vector_kernels();
-
-/// One tile of a made tensor and input rows for it.
-class tile_lab {
+/// One panel packed from the first rows of a tensor, and inputs that may be multiplied with it.
+class panel_lab {
  public:
-  /// `inputs`: rows of `columns` values; `how`: native, native_precise or bf16.
-  tile_lab(const made_tensor& tensor, packing how, const std::vector<float>& inputs);
-
-  /// [rows][outputs], for the rows from `first` on. Fails the test when anything beside them is written.
+  panel_lab(const made_tensor& tensor, packed_format format, std::vector<float> inputs);
+  /// Rows [first, first + rows) times outputs [0, outputs), row by row; checks that nothing else was written.
   std::vector<float> product(const kernel_table& kernels, std::int32_t rows, std::int32_t outputs,
                              std::int32_t first = 0) const;
   packed_format format() const { return format_; }
-  /// The weights as the kernels see them: [16][columns].
+  std::int32_t columns() const { return columns_; }
+  /// As they are multiplied, 32 × columns.
   std::vector<float> weights() const;
+  /// The inputs as they are multiplied.
+  std::vector<float> rounded_inputs() const;
 
  private:
   std::int32_t columns_;
   packed_format format_;
-  activation_kind kind_;
-  aligned_bytes tile_;
-  activations x_;
+  std::vector<float> inputs_;
+  aligned_bytes panel_;
 };
 
-/// Elements with other bits; two NaNs count as equal.
+/// Elements that differ in any bit (a NaN equals a NaN).
 std::size_t differing(const std::vector<float>& a, const std::vector<float>& b);
 
 }  // namespace tandem::gpu::host

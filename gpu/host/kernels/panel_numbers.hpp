@@ -1,0 +1,43 @@
+#pragma once
+/// What unpacks a panel: per block and output a scale and an offset, and how a weight comes from its field.
+///
+/// Computes:   weight = (base + field) · scale + offset by one fused multiply-add in fp32, of which the upper 16 bits are
+///             kept. That cuts off; so scale and offset are kRoundingFactor times too large, which makes the error as
+///             large in both directions as rounding to nearest would (its root mean square is 7 % larger).
+/// Shapes:     32 outputs and 32 inputs a block, packed as gpu/host/packed_layout.hpp says, to 32 rows of 32 bf16.
+/// Accuracy:   relative error of a weight below 2^-7; zero stays zero where the format has no minimum, but for Q6_K, where
+///             it may become 2^-17 of a scale.
+/// Tested by:  tests/gpu/kernels/amx_*_test.cpp.
+///
+/// A field is placed in the bits of a float, where the constant bits above make it base + field (kByteBase, kSixBase); a
+/// nibble is looked up instead, in a table of the 16 weights that it can stand for.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "gpu/host/packed_layout.hpp"
+
+namespace tandem::gpu::host {
+namespace {
+
+inline constexpr float kRoundingFactor = 1.0F + 3 * 0x1p-10F;  // few bits, so that most products with it are exact
+inline constexpr float kByteBase = 256.0F;
+inline constexpr float kSixBase = 64.0F;
+inline constexpr std::size_t kPanelRowBytes = 64;
+inline constexpr std::size_t kPanelBlockBytes = kPanelOutputs * kPanelRowBytes;
+
+/// Of one block. The second ones are those of its last 16 inputs, where a format has both.
+struct panel_numbers {
+  alignas(kCacheLine) float scale[kPanelOutputs];
+  alignas(kCacheLine) float offset[kPanelOutputs];
+  alignas(kCacheLine) float second_scale[kPanelOutputs];
+  alignas(kCacheLine) float second_offset[kPanelOutputs];
+};
+
+constexpr bool has_nibble_plane(packed_format format) {
+  return format == packed_format::panel_nibble_half || format == packed_format::panel_nibble_half_min ||
+         format == packed_format::panel_nibble_super_min;
+}
+
+}  // namespace
+}  // namespace tandem::gpu::host
