@@ -119,9 +119,11 @@ std::int32_t rows_per_pass(const activations::impl& x) {
   const bool in_columns = x.kind == activation_kind::bf16_columns;
   const std::size_t near_bytes = in_columns ? 1024U << 10 : 512U << 10;
   const std::int32_t group = in_columns ? 2 * kColumnRows : 8;
+  // Fewer would unpack the same panels too often.
+  const std::int32_t least = in_columns ? 4 * kColumnRows : group;
   const std::size_t row_bytes = x.stride / static_cast<std::size_t>(in_columns ? kColumnRows : 1);
   const auto rows = static_cast<std::int32_t>(near_bytes / row_bytes) / group * group;
-  return std::clamp(rows, group, kMaxPanelRows);
+  return std::clamp(rows, least, kMaxPanelRows);
 }
 
 }  // namespace

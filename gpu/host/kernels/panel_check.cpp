@@ -35,7 +35,7 @@ void unpack_blocks(const std::byte* panel, std::int64_t columns, float* out) {
     const std::int64_t in_unit = block % kLayout.blocks_per_unit;
     const std::byte* header = panel + tile_bytes(Format, (block - in_unit) * kBlockInputs);
     const std::byte* plane = header + kLayout.header_bytes + static_cast<std::size_t>(in_unit) * kLayout.plane_bytes;
-    panel_numbers numbers;
+    panel_numbers<has_two_scales(Format)> numbers;
     if constexpr (Format == packed_format::panel_bf16) {
       std::memcpy(rows.data(), plane, kPanelBlockBytes);
     } else {

@@ -32,9 +32,9 @@ struct panel_matmul {
   static constexpr std::int64_t kUnitBlocks = kLayout.blocks_per_unit;
   static constexpr std::size_t kUnitBytes =
       kLayout.header_bytes + static_cast<std::size_t>(kUnitBlocks) * kLayout.plane_bytes;
-  static constexpr std::int64_t kNumbersAhead = 4;  // blocks: what is just stored is slow to load
-  static constexpr std::int64_t kLag = 2;
-  static constexpr std::int64_t kRing = 8;
+  static constexpr std::int64_t kNumbersAhead = 2;  // blocks: what is just stored is slow to load
+  static constexpr std::int64_t kLag = 1;
+  static constexpr std::int64_t kRing = 4;
   static constexpr std::int64_t kChunkBlocks = 8;
   static constexpr std::int32_t kFewRows = 2 * kColumnRows;
   static constexpr std::size_t kTileBytes = kTileRows * kTileRowBytes;
@@ -63,20 +63,22 @@ struct panel_matmul {
     return header_of(task, block) + kLayout.header_bytes +
            static_cast<std::size_t>(block % kUnitBlocks) * kLayout.plane_bytes;
   }
-  static void read_numbers(const matmul_task& task, std::int64_t block, panel_numbers& to) {
+  using numbers = panel_numbers<has_two_scales(Format)>;
+
+  static void read_numbers(const matmul_task& task, std::int64_t block, numbers& to) {
     if constexpr (!kIsUnpacked) {
       if (block < task.blocks) Unpack::template numbers<Format>(header_of(task, block), block % kUnitBlocks, to);
     }
   }
   /// Where the block's rows of bf16 are: in `to`, unless they are packed that way.
-  static const std::byte* unpack(const matmul_task& task, std::int64_t block, const panel_numbers& numbers,
+  static const std::byte* unpack(const matmul_task& task, std::int64_t block, const numbers& of_block,
                                  std::byte* to) {
     const std::byte* plane = plane_of(task, block);
     if constexpr (kIsUnpacked) {
       for (std::size_t line = 0; line < kLayout.plane_bytes; line += kCacheLine) Unpack::prefetch(plane + line);
       return plane;
     } else {
-      Unpack::template weights<Format>(plane, numbers, to);
+      Unpack::template weights<Format>(plane, of_block, to);
       return to;
     }
   }
@@ -134,17 +136,17 @@ struct panel_matmul {
   template <int Groups>
   static void run_few(const matmul_task& task) {
     alignas(kCacheLine) std::byte unpacked[kIsUnpacked ? 1 : kRing][kPanelBlockBytes];
-    panel_numbers numbers[kRing];
+    numbers kept[kRing];
     const std::byte* weights[kRing];
     const std::size_t row_bytes = static_cast<std::size_t>(task.rows_per_group) * 4;
     const std::size_t block_bytes = row_bytes * 16;
     zero_sums<Groups>();
-    for (std::int64_t block = 0; block < kNumbersAhead; ++block) read_numbers(task, block, numbers[block]);
+    for (std::int64_t block = 0; block < kNumbersAhead; ++block) read_numbers(task, block, kept[block]);
     for (std::int64_t block = 0; block < task.blocks + kLag; ++block) {
       if (block < task.blocks) {
-        read_numbers(task, block + kNumbersAhead, numbers[(block + kNumbersAhead) % kRing]);
+        read_numbers(task, block + kNumbersAhead, kept[(block + kNumbersAhead) % kRing]);
         std::byte* to = unpacked[kIsUnpacked ? 0 : block % kRing];
-        weights[block % kRing] = unpack(task, block, numbers[block % kRing], to);
+        weights[block % kRing] = unpack(task, block, kept[block % kRing], to);
       }
       const std::int64_t ready = block - kLag;
       if (ready < 0) continue;
@@ -183,14 +185,14 @@ struct panel_matmul {
   static void run_many(const matmul_task& task) {
     alignas(kCacheLine) sum_tiles sums[kMaxPanelRows / kFewRows];
     alignas(kCacheLine) std::byte unpacked[kIsUnpacked ? 1 : kChunkBlocks][kPanelBlockBytes];
-    panel_numbers numbers[kChunkBlocks];
+    numbers kept[kChunkBlocks];
     const std::byte* weights[kChunkBlocks];
     const std::int32_t groups = (task.rows + kColumnRows - 1) / kColumnRows;
     for (std::int64_t first = 0; first < task.blocks; first += kChunkBlocks) {
       const std::int64_t count = std::min(kChunkBlocks, task.blocks - first);
-      for (std::int64_t i = 0; i < count; ++i) read_numbers(task, first + i, numbers[i]);
+      for (std::int64_t i = 0; i < count; ++i) read_numbers(task, first + i, kept[i]);
       for (std::int64_t i = 0; i < count; ++i)
-        weights[i] = unpack(task, first + i, numbers[i], unpacked[kIsUnpacked ? 0 : i]);
+        weights[i] = unpack(task, first + i, kept[i], unpacked[kIsUnpacked ? 0 : i]);
       std::int32_t group = 0;
       for (; group + 2 <= groups; group += 2) add_chunk<2>(weights, first, count, task, group, sums[group / 2]);
       if (group < groups) add_chunk<1>(weights, first, count, task, group, sums[group / 2]);

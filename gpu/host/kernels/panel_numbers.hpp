@@ -27,12 +27,20 @@ inline constexpr std::size_t kPanelRowBytes = 64;
 inline constexpr std::size_t kPanelBlockBytes = kPanelOutputs * kPanelRowBytes;
 
 /// Of one block. The second ones are those of its last 16 inputs, where a format has both.
+template <bool TwoScales>
 struct panel_numbers {
   alignas(kCacheLine) float scale[kPanelOutputs];
   alignas(kCacheLine) float offset[kPanelOutputs];
+};
+template <>
+struct panel_numbers<true> : panel_numbers<false> {
   alignas(kCacheLine) float second_scale[kPanelOutputs];
   alignas(kCacheLine) float second_offset[kPanelOutputs];
 };
+
+constexpr bool has_two_scales(packed_format format) {
+  return format == packed_format::panel_six_super16;
+}
 
 constexpr bool has_nibble_plane(packed_format format) {
   return format == packed_format::panel_nibble_half || format == packed_format::panel_nibble_half_min ||

@@ -64,7 +64,7 @@ struct panel_unpack_avx512 {
   }
 
   template <packed_format Format>
-  static void numbers(const std::byte* header, std::int64_t in_unit, panel_numbers& out) {
+  static void numbers(const std::byte* header, std::int64_t in_unit, panel_numbers<has_two_scales(Format)>& out) {
     const __m512 factor = _mm512_set1_ps(kRoundingFactor);
     const std::byte* small = header + 128 + 64 * in_unit;
     TANDEM_UNROLL
@@ -90,7 +90,7 @@ struct panel_unpack_avx512 {
   }
 
   template <packed_format Format>
-  static void store_with_minimum(__m512 scale, __m512 minimum, const std::byte* small, int n, panel_numbers& out) {
+  static void store_with_minimum(__m512 scale, __m512 minimum, const std::byte* small, int n, panel_numbers<false>& out) {
     if constexpr (Format == packed_format::panel_nibble_super_min || Format == packed_format::panel_byte_super_min) {
       scale = _mm512_mul_ps(scale, unsigned_bytes(small + n));
       minimum = _mm512_mul_ps(minimum, unsigned_bytes(small + 32 + n));
@@ -106,7 +106,7 @@ struct panel_unpack_avx512 {
   }
 
   template <packed_format Format>
-  static void weights(const std::byte* plane, const panel_numbers& numbers, std::byte* out) {
+  static void weights(const std::byte* plane, const panel_numbers<has_two_scales(Format)>& numbers, std::byte* out) {
     if constexpr (has_nibble_plane(Format)) {
       nibbles(plane, numbers, out);
     } else if constexpr (Format == packed_format::panel_six_super16) {
@@ -119,7 +119,7 @@ struct panel_unpack_avx512 {
   }
 
   template <int S>
-  TANDEM_INLINE static void nibble_row(__m512i words, const panel_numbers& numbers, int n, std::byte* out) {
+  TANDEM_INLINE static void nibble_row(__m512i words, const panel_numbers<false>& numbers, int n, std::byte* out) {
     const __m512 all = _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     const __m512 table = _mm512_fmadd_ps(all, _mm512_set1_ps(numbers.scale[n]), _mm512_set1_ps(numbers.offset[n]));
     // Entry q is bytes 4q..4q+3, its upper half bytes 4q + 2 and 4q + 3.
@@ -130,7 +130,7 @@ struct panel_unpack_avx512 {
     _mm512_store_si512(out, _mm512_permutexvar_epi8(at, _mm512_castps_si512(table)));
   }
 
-  static void nibbles(const std::byte* plane, const panel_numbers& numbers, std::byte* out) {
+  static void nibbles(const std::byte* plane, const panel_numbers<false>& numbers, std::byte* out) {
     TANDEM_UNROLL
     for (int line = 0; line < 8; ++line, plane += 64) {
       prefetch(plane);
@@ -160,7 +160,7 @@ struct panel_unpack_avx512 {
     _mm512_store_si512(out, _mm512_mask_blend_epi16(kOdd, low, _mm512_castps_si512(second)));
   }
 
-  TANDEM_INLINE static void bytes(const std::byte* line, const panel_numbers& numbers, int n, std::byte* out) {
+  TANDEM_INLINE static void bytes(const std::byte* line, const panel_numbers<false>& numbers, int n, std::byte* out) {
     static_assert(kByteBase == 1 << 8);
     prefetch(line);
     const __m512i words = _mm512_load_si512(line);
@@ -172,7 +172,7 @@ struct panel_unpack_avx512 {
 
   /// Output `n` + S of eight, whose 24 bits begin at bit 24 S of the three lines' words.
   template <int S>
-  TANDEM_INLINE static void six_row(const __m512i (&words)[5], const panel_numbers& numbers, int n, std::byte* out) {
+  TANDEM_INLINE static void six_row(const __m512i (&words)[5], const panel_numbers<true>& numbers, int n, std::byte* out) {
     // 64 bits from bit 32 w on are in words[w]; a pair of fields lies whole in one of them.
     constexpr int kFirst = 24 * S;
     constexpr int kSecond = kFirst + 12;
@@ -183,7 +183,7 @@ struct panel_unpack_avx512 {
                                                     numbers.second_offset[n + S]),
               out + 64 * S);
   }
-  TANDEM_INLINE static void sixes(const std::byte* lines, const panel_numbers& numbers, int n, std::byte* out) {
+  TANDEM_INLINE static void sixes(const std::byte* lines, const panel_numbers<true>& numbers, int n, std::byte* out) {
     static_assert(kSixBase == 1 << 6);
     for (int line = 0; line < 3; ++line) prefetch(lines + 64 * line);
     __m512i words[5];
@@ -200,10 +200,10 @@ struct panel_unpack_avx512 {
     six_row<7>(words, numbers, n, out);
   }
 
-  /// Into the level-2 cache, evenly spread over the work: level 1 has too few lines in flight to hide memory alone.
+  /// Into the level-2 cache. As assembly, because GCC 12 drops some of the built-in prefetches here.
   static void prefetch(const std::byte* at) {
-    constexpr std::size_t kAhead = 8192;
-    _mm_prefetch(reinterpret_cast<const char*>(at) + kAhead, _MM_HINT_T1);
+    constexpr std::size_t kAhead = 12288;
+    asm volatile("prefetcht1 %0" : : "m"(at[kAhead]));
   }
 
   /// tile[n][r] in rows of 16 floats to out[r · stride + n] for n < outputs ≤ 16, r < rows.

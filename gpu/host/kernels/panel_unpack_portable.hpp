@@ -22,7 +22,7 @@ struct panel_unpack_portable {
   }
 
   template <packed_format Format>
-  static void numbers(const std::byte* header, std::int64_t in_unit, panel_numbers& out) {
+  static void numbers(const std::byte* header, std::int64_t in_unit, panel_numbers<has_two_scales(Format)>& out) {
     const std::byte* small = header + 128 + 64 * in_unit;
     for (int n = 0; n < kPanelOutputs; ++n) {
       const float first = half_at(header, n);
@@ -70,12 +70,16 @@ struct panel_unpack_portable {
   }
 
   template <packed_format Format>
-  static void weights(const std::byte* plane, const panel_numbers& numbers, std::byte* out) {
+  static void weights(const std::byte* plane, const panel_numbers<has_two_scales(Format)>& numbers, std::byte* out) {
     for (int n = 0; n < kPanelOutputs; ++n) {
       for (int k = 0; k < kBlockInputs; ++k) {
-        const bool second = Format == packed_format::panel_six_super16 && k >= 16;
-        const float weight = std::fma(field<Format>(plane, n, k), second ? numbers.second_scale[n] : numbers.scale[n],
-                                      second ? numbers.second_offset[n] : numbers.offset[n]);
+        float scale = numbers.scale[n];
+        float offset = numbers.offset[n];
+        if constexpr (has_two_scales(Format)) {
+          if (k >= 16) scale = numbers.second_scale[n];
+          if (k >= 16) offset = numbers.second_offset[n];
+        }
+        const float weight = std::fma(field<Format>(plane, n, k), scale, offset);
         std::uint32_t bits = 0;
         std::memcpy(&bits, &weight, sizeof bits);
         const auto cut = static_cast<std::uint16_t>(bits >> 16);
