@@ -1,9 +1,10 @@
 /// Matrix kernels over sets of weights larger than the caches, and the raw memory read they compete with.
 ///
 /// Names: matmul/<kind>/<inputs>x<outputs>/<rows>. Each thread of a run takes its share of the tiles. Counters are per
-/// second of processor time, so that other work on the machine is not charged: GB/s of packed weights, GFLOP/s. The label
-/// names the instruction whose limit (limit/<instruction>, of the same run) bounds the arithmetic. Compare only figures of
-/// one run: the machine's memory speed moves with the hour, so the raw read is measured at both ends of a run.
+/// second of processor time, so that other work on the machine is not charged: GB/s of packed weights, GFLOP/s. The
+/// label names the instruction whose limit (limit/<instruction>, of the same run) bounds the arithmetic. Compare only
+/// figures of one run: the machine's memory speed moves with the hour, so the raw read is measured at both ends of a
+/// run.
 
 #include <benchmark/benchmark.h>
 
@@ -144,8 +145,8 @@ void pack(benchmark::State& state, tensor_kind kind, gpu::host::packing how) {
   weight.data = blocks;
   const model::tensor* weights[] = {&weight};
   for (auto _ : state) {
-    benchmark::DoNotOptimize(packed_matrix::pack(weights, how, chosen_isa(),
-                                                 [](std::int64_t count, const auto& body) { body(0, count); }));
+    benchmark::DoNotOptimize(
+        packed_matrix::pack(weights, how, chosen_isa(), [](std::int64_t count, const auto& body) { body(0, count); }));
   }
   const double total = static_cast<double>(bytes) * static_cast<double>(state.iterations());
   state.counters["GB/s"] = benchmark::Counter(total / 1e9, benchmark::Counter::kIsRate);

@@ -46,8 +46,8 @@ activations::activations(activation_kind kind, std::int32_t max_rows, std::int32
   if (!impl_->bytes) throw std::bad_alloc();
   if (!in_groups) return;
   impl_->pairs_stride = impl_->stride / (sizeof(std::uint32_t) * kColumnRows) | 16;  // odd in cache lines
-  impl_->pairs = allocate_aligned(impl_->pairs_stride * sizeof(std::uint32_t) *
-                                  static_cast<std::size_t>(groups * kColumnRows));
+  impl_->pairs =
+      allocate_aligned(impl_->pairs_stride * sizeof(std::uint32_t) * static_cast<std::size_t>(groups * kColumnRows));
   if (!impl_->pairs) throw std::bad_alloc();
   impl_->missing = std::make_unique<std::atomic<std::int32_t>[]>(static_cast<std::size_t>(groups));
   expect(max_rows);

@@ -21,11 +21,11 @@ struct activations::impl {
   aligned_bytes bytes;  ///< int8: activation_block[]; bf16: an even number of bf16; fp32: as it is
   std::int32_t rows_per_group = 1;  ///< that share one stride
 
-  // Of bf16_columns. Rows are rounded one by one, by different threads; who rounds the last row of a group interleaves it:
-  // rows written straight to their places would have the threads fight for each cache line.
+  // Of bf16_columns. Rows are rounded one by one, by different threads; who rounds the last row of a group interleaves
+  // it: rows written straight to their places would have the threads fight for each cache line.
   std::int32_t expected_rows = 0;
-  std::size_t pairs_stride = 0;                         ///< pairs from row to row
-  aligned_bytes pairs;                                  ///< max_rows rows, rounded up to whole groups
+  std::size_t pairs_stride = 0;                          ///< pairs from row to row
+  aligned_bytes pairs;                                   ///< max_rows rows, rounded up to whole groups
   std::unique_ptr<std::atomic<std::int32_t>[]> missing;  ///< rows of each group
 
   /// `row` must be the first of a group.

@@ -14,11 +14,14 @@
 ///             six        nibble, then 2 rows of 64 B: row p, byte 4n+i, bits 2s..2s+1 = q(n, 16p+4s+i) >> 4
 ///   bf16: per pair of inputs 16 × 2 bf16 (64 B). fp32: per input 16 × fp32 (64 B).
 ///
-/// Formats whose names begin with panel_ are for AMX (docs/decisions/0020): a panel is 32 outputs, again in units, and its
-/// blocks are unpacked to bf16 while they stream: one row of 64 B per output, in which input k is at place_in_row(k).
-///     header  half 32 × fp16; half_min 32 × fp16 scale, 32 × fp16 minimum; super_min 32 × fp16 d, 32 × fp16 −dmin, then
+/// Formats whose names begin with panel_ are for AMX (docs/decisions/0020): a panel is 32 outputs, again in units, and
+/// its blocks are unpacked to bf16 while they stream: one row of 64 B per output, in which input k is at
+/// place_in_row(k).
+///     header  half 32 × fp16; half_min 32 × fp16 scale, 32 × fp16 minimum; super_min 32 × fp16 d, 32 × fp16 −dmin,
+///     then
 ///             per block 32 × u8 scale, 32 × u8 minimum; super16 32 × fp16 d, then per block 2 × 32 × i8 scale
-///     plane   nibble  line l (64 B) has outputs 4l..4l+3: the nibble 4s+i of its 8-byte word c is output 4l+s, place 4c+i
+///     plane   nibble  line l (64 B) has outputs 4l..4l+3: the nibble 4s+i of its 8-byte word c is output 4l+s, place
+///     4c+i
 ///             byte    line l has outputs 2l, 2l+1: byte 4s+2h+i of word c is output 2l+s, input 16h+2c+i
 ///             six     3 lines have outputs 8g..8g+7: words c of all three are 192 bits, 6 for each of 32 fields; field
 ///                     4s+2h+i is output 8g+s, input 16h+2c+i
@@ -66,8 +69,8 @@ constexpr bool is_panel(packed_format format) {
 constexpr std::int32_t outputs_of(packed_format format) {
   return is_panel(format) ? kPanelOutputs : kTileOutputs;
 }
-/// Where input k of a block is in an unpacked row of a panel: the halves of a block alternate, because two vectors of 16
-/// floats become one of 32 bf16 that way.
+/// Where input k of a block is in an unpacked row of a panel: the halves of a block alternate, because two vectors of
+/// 16 floats become one of 32 bf16 that way.
 constexpr std::int32_t place_in_row(std::int32_t k) {
   return k % 16 * 2 + k / 16;
 }

@@ -114,7 +114,8 @@ result<void> check(std::span<const model::tensor* const> weights) {
   return {};
 }
 
-/// Rows whose activations (about half of the level-2 cache; with AMX it has 2 MiB) stay close while the tiles stream past.
+/// Rows whose activations (about half of the level-2 cache; with AMX it has 2 MiB) stay close while the tiles stream
+/// past.
 std::int32_t rows_per_pass(const activations::impl& x) {
   const bool in_columns = x.kind == activation_kind::bf16_columns;
   const std::size_t near_bytes = in_columns ? 1024U << 10 : 512U << 10;

@@ -32,8 +32,8 @@ enum class activation_kind : std::uint8_t {
   fp32,          ///< as it is
   bf16,          ///< rounded to nearest even
   bf16_columns,  ///< the same, rows interleaved for AMX
-  int8,          ///< int8 with one fp32 scale and one int32 sum per 32 values (round half to even, scale = max|x| / 127)
-  int8_pair,     ///< the same, and a second term of what rounding left, where a block stands out of its row
+  int8,       ///< int8 with one fp32 scale and one int32 sum per 32 values (round half to even, scale = max|x| / 127)
+  int8_pair,  ///< the same, and a second term of what rounding left, where a block stands out of its row
 };
 
 struct kernel_table;
@@ -69,10 +69,10 @@ class activations {
 enum class packing : std::uint8_t {
   native,          ///< block-quantised kinds stay quantised (int8 activations), f16/bf16 → bf16, f32 → fp32
   native_precise,  ///< the same weights with int8_pair activations
-  int8,            ///< as native, but f32/f16/bf16 → 8 bits with a scale per 32 inputs, where those divide the columns
-  int8_precise,    ///< the same weights with int8_pair activations
-  bf16,            ///< everything → bf16 weights and activations
-  fp32,            ///< everything dequantised to fp32
+  int8,          ///< as native, but f32/f16/bf16 → 8 bits with a scale per 32 inputs, where those divide the columns
+  int8_precise,  ///< the same weights with int8_pair activations
+  bf16,          ///< everything → bf16 weights and activations
+  fp32,          ///< everything dequantised to fp32
 };
 
 class packed_matrix {

@@ -12,15 +12,15 @@ namespace tandem::gpu::host {
 
 /// One tile or panel times `rows` input rows: out[row · out_stride + n], n < outputs.
 struct matmul_task {
-  const std::byte* tile;     ///< packed weights, 64-byte aligned
-  std::int64_t blocks;       ///< along k
-  const std::byte* input;    ///< row 0 of the activations
-  std::size_t input_stride;  ///< bytes from row to row; bf16_columns: from group to group
-  std::int32_t terms;        ///< 1; 2: int8 rows are pair rows (packed_layout.hpp)
-  std::int32_t rows;         ///< ≥ 1
-  float* out;                ///< row 0, first output of the tile
-  std::int64_t out_stride;   ///< floats from row to row
-  std::int32_t outputs;      ///< 1..outputs_of(format), fewer at a part's end
+  const std::byte* tile;            ///< packed weights, 64-byte aligned
+  std::int64_t blocks;              ///< along k
+  const std::byte* input;           ///< row 0 of the activations
+  std::size_t input_stride;         ///< bytes from row to row; bf16_columns: from group to group
+  std::int32_t terms;               ///< 1; 2: int8 rows are pair rows (packed_layout.hpp)
+  std::int32_t rows;                ///< ≥ 1
+  float* out;                       ///< row 0, first output of the tile
+  std::int64_t out_stride;          ///< floats from row to row
+  std::int32_t outputs;             ///< 1..outputs_of(format), fewer at a part's end
   std::int32_t rows_per_group = 1;  ///< bf16_columns: rows that share a group
 };
 

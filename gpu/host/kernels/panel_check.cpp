@@ -1,8 +1,8 @@
 #include "gpu/host/kernels/panel_check.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <algorithm>
 #include <vector>
 
 #include "core/assert.hpp"
@@ -60,7 +60,8 @@ aligned_bytes random_panel(packed_format format, std::int32_t columns, number_so
   TANDEM_ASSERT(panel != nullptr);
   for (std::size_t i = 0; i < size; ++i) panel[i] = static_cast<std::byte>(source.next() & 0xFFU);
   const std::size_t unit = layout.header_bytes + static_cast<std::size_t>(layout.blocks_per_unit) * layout.plane_bytes;
-  const std::size_t numbers = format == packed_format::panel_bf16 ? unit : std::min<std::size_t>(layout.header_bytes, 128);
+  const std::size_t numbers =
+      format == packed_format::panel_bf16 ? unit : std::min<std::size_t>(layout.header_bytes, 128);
   const bool has_one_half = format == packed_format::panel_six_super16;
   for (std::size_t at = 0; at < size; at += unit) {
     for (std::size_t i = 0; i < (has_one_half ? 64 : numbers); i += 2) {
@@ -184,8 +185,7 @@ std::string_view panel_name(packed_format format) {
 
 std::string warning_of(const panel_fault& fault) {
   return "tandem: warning: this machine's AMX computes wrong products of " + std::string(panel_name(fault.format)) +
-         " weights with " + std::to_string(fault.rows) +
-         " rows. AVX-512 is used instead; please report this.\n";
+         " weights with " + std::to_string(fault.rows) + " rows. AVX-512 is used instead; please report this.\n";
 }
 
 }  // namespace tandem::gpu::host

@@ -1,6 +1,6 @@
 #pragma once
-/// Whether the kernels of panels compute what they should: for tile registers that no test of the project's own has run on
-/// the machine at hand.
+/// Whether the kernels of panels compute what they should: for tile registers that no test of the project's own has run
+/// on the machine at hand.
 
 #include <cstdint>
 #include <optional>

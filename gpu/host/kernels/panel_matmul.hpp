@@ -2,9 +2,12 @@
 /// panel_matmul: every panel format with AMX, for every row count (docs/decisions/0020).
 ///
 /// Computes:   out[m][n] = Σ_k x[m][k]·w[n][k], x and w rounded to bf16, sums in fp32.
-/// Shapes and layout: panel as gpu/host/packed_layout.hpp says, inputs as bf16_columns. Weights are the left operand (16
-///             outputs × 32 inputs), inputs the right one (32 inputs × up to 16 rows), so sums come out as outputs × rows.
-/// Mapping:    2 × 16 outputs. Up to 32 rows: each block is unpacked into level-1 cache and multiplied kLag blocks later,
+/// Shapes and layout: panel as gpu/host/packed_layout.hpp says, inputs as bf16_columns. Weights are the left operand
+/// (16
+///             outputs × 32 inputs), inputs the right one (32 inputs × up to 16 rows), so sums come out as outputs ×
+///             rows.
+/// Mapping:    2 × 16 outputs. Up to 32 rows: each block is unpacked into level-1 cache and multiplied kLag blocks
+/// later,
 ///             while the next ones are unpacked. More rows: kChunkBlocks blocks are unpacked and stay in level 1 while
 ///             the rows stream past, 32 at a time; their sums are kept as tiles between chunks.
 /// Requires:   Tiles: AMX-TILE and AMX-BF16, or an emulation. At most kMaxPanelRows rows.
@@ -71,8 +74,7 @@ struct panel_matmul {
     }
   }
   /// Where the block's rows of bf16 are: in `to`, unless they are packed that way.
-  static const std::byte* unpack(const matmul_task& task, std::int64_t block, const numbers& of_block,
-                                 std::byte* to) {
+  static const std::byte* unpack(const matmul_task& task, std::int64_t block, const numbers& of_block, std::byte* to) {
     const std::byte* plane = plane_of(task, block);
     if constexpr (kIsUnpacked) {
       for (std::size_t line = 0; line < kLayout.plane_bytes; line += kCacheLine) Unpack::prefetch(plane + line);

@@ -1,16 +1,18 @@
 #pragma once
 /// What unpacks a panel: per block and output a scale and an offset, and how a weight comes from its field.
 ///
-/// Computes:   weight = (base + field) · scale + offset by one fused multiply-add in fp32, of which the upper 16 bits are
+/// Computes:   weight = (base + field) · scale + offset by one fused multiply-add in fp32, of which the upper 16 bits
+/// are
 ///             kept. That cuts off; so scale and offset are kRoundingFactor times too large, which makes the error as
 ///             large in both directions as rounding to nearest would (its root mean square is 7 % larger).
 /// Shapes:     32 outputs and 32 inputs a block, packed as gpu/host/packed_layout.hpp says, to 32 rows of 32 bf16.
-/// Accuracy:   relative error of a weight below 2^-7; zero stays zero where the format has no minimum, but for Q6_K, where
+/// Accuracy:   relative error of a weight below 2^-7; zero stays zero where the format has no minimum, but for Q6_K,
+/// where
 ///             it may become 2^-17 of a scale.
 /// Tested by:  tests/gpu/kernels/amx_*_test.cpp.
 ///
-/// A field is placed in the bits of a float, where the constant bits above make it base + field (kByteBase, kSixBase); a
-/// nibble is looked up instead, in a table of the 16 weights that it can stand for.
+/// A field is placed in the bits of a float, where the constant bits above make it base + field (kByteBase, kSixBase);
+/// a nibble is looked up instead, in a table of the 16 weights that it can stand for.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,10 +1,12 @@
 #pragma once
 /// Unpacks panels with AVX-512 (panel_numbers.hpp has what and how exactly).
 ///
-/// Mapping:    a nibble row is looked up bytewise in a table of 16 floats that one fused multiply-add makes (vpermb reads
+/// Mapping:    a nibble row is looked up bytewise in a table of 16 floats that one fused multiply-add makes (vpermb
+/// reads
 ///             the upper two bytes of an entry); a row of wider fields is two vectors of 16 floats made in place.
 /// Requires:   F, BW, VBMI, VBMI2.
-/// Cost:       per output and block of 32 inputs: nibbles 4 vector operations and a store, bytes and sixes 8 and a store.
+/// Cost:       per output and block of 32 inputs: nibbles 4 vector operations and a store, bytes and sixes 8 and a
+/// store.
 ///             While tiles are in use one of the two vector ports takes no multiply-adds, so those are kept few.
 
 #include <immintrin.h>
@@ -90,7 +92,8 @@ struct panel_unpack_avx512 {
   }
 
   template <packed_format Format>
-  static void store_with_minimum(__m512 scale, __m512 minimum, const std::byte* small, int n, panel_numbers<false>& out) {
+  static void store_with_minimum(__m512 scale, __m512 minimum, const std::byte* small, int n,
+                                 panel_numbers<false>& out) {
     if constexpr (Format == packed_format::panel_nibble_super_min || Format == packed_format::panel_byte_super_min) {
       scale = _mm512_mul_ps(scale, unsigned_bytes(small + n));
       minimum = _mm512_mul_ps(minimum, unsigned_bytes(small + 32 + n));
@@ -172,7 +175,8 @@ struct panel_unpack_avx512 {
 
   /// Output `n` + S of eight, whose 24 bits begin at bit 24 S of the three lines' words.
   template <int S>
-  TANDEM_INLINE static void six_row(const __m512i (&words)[5], const panel_numbers<true>& numbers, int n, std::byte* out) {
+  TANDEM_INLINE static void six_row(const __m512i (&words)[5], const panel_numbers<true>& numbers, int n,
+                                    std::byte* out) {
     // 64 bits from bit 32 w on are in words[w]; a pair of fields lies whole in one of them.
     constexpr int kFirst = 24 * S;
     constexpr int kSecond = kFirst + 12;

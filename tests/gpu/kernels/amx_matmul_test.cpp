@@ -1,5 +1,5 @@
-/// AMX kernels, emulated where the machine has no AMX: the accuracy of their summation for every format, the bits of the
-/// plain emulation, and the same bits for every row count.
+/// AMX kernels, emulated where the machine has no AMX: the accuracy of their summation for every format, the bits of
+/// the plain emulation, and the same bits for every row count.
 
 #include <gtest/gtest.h>
 
@@ -53,7 +53,9 @@ class amx_matmul : public testing::TestWithParam<amx_way> {
     if (GetParam().is_machine_code) trap_.emplace();
 #endif
   }
-  const kernel_table& kernels() const { return *GetParam().table; }
+  const kernel_table& kernels() const {
+    return *GetParam().table;
+  }
 
 #if defined(TANDEM_X86_KERNELS) && defined(__linux__)
   std::optional<test::trapped_tiles> trap_;

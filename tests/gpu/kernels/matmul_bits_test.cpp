@@ -151,8 +151,7 @@ TEST_P(matmul_bits, of_quantised_kinds_are_those_of_the_portable_kernels) {
   for (const tensor_kind kind : kAllKinds) {
     const std::int32_t columns = shapes_of(kind).back().columns;
     const made_tensor made(kind, 77, columns, 11);
-    for (const packing how :
-         {packing::native, packing::native_precise, packing::int8, packing::int8_precise}) {
+    for (const packing how : {packing::native, packing::native_precise, packing::int8, packing::int8_precise}) {
       const packed_matrix here = packed({&made.weight}, how, GetParam());
       if (here.wants() != activation_kind::int8 && here.wants() != activation_kind::int8_pair) continue;
       const packed_matrix there = packed({&made.weight}, how, isa::portable);
