@@ -137,9 +137,10 @@ class Perplexity(unittest.TestCase):
         self.assertEqual((plain["quantization"], rounded["quantization"]), ("none", "int8"))
         self.assertLess(abs(plain["mean_nll"] - rounded["mean_nll"]), 0.03)
         self.assertNotEqual(plain["mean_nll"], rounded["mean_nll"])
-        # f32: 4 bytes a weight; int8: 34 bytes for 32, each of the two models
+        # f32: 4 bytes a weight; int8: 34 bytes for 32. With AMX outputs are padded to 32 instead of 16.
         native = measure(made("rand-wide"))
-        self.assertEqual(native["weight_bytes"] * 34, rounded["weight_bytes"] * 128)
+        self.assertLessEqual(native["weight_bytes"] * 34, rounded["weight_bytes"] * 128)
+        self.assertLess(rounded["weight_bytes"] * 128, native["weight_bytes"] * 34 * 1.01)
         drafted = measure(made("rand-wide"), "--quantization", "int8", "--draft-model", made("rand-wide"))
         self.assertEqual(drafted["weight_bytes"], 2 * rounded["weight_bytes"])
         answers = [offline(made("rand-wide"), [{"prompt": "hello", "temperature": 0, "max_tokens": 12, "ignore_eos": True}],

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gpu/host/host_resources.hpp"
+#include "gpu/host/packed_matrix.hpp"
 #include "tests/gpu/device_lab.hpp"
 
 namespace tandem::test {
@@ -148,13 +149,15 @@ tally differences_of(const std::vector<lab_sequence>& some, const std::vector<la
   tally differences;
   for (std::size_t i = 0; i < some.size(); ++i)
     for (std::size_t token = 0; token < some[i].prompt_scores.size(); ++token)
-      differences.add(std::abs(static_cast<double>(some[i].prompt_scores[token].logprob) -
-                               others[i].prompt_scores[token].logprob));
+      differences.add(
+          std::abs(static_cast<double>(some[i].prompt_scores[token].logprob) - others[i].prompt_scores[token].logprob));
   return differences;
 }
 
-/// Control: what bf16 for fp32 changes. Activations are int8 too, so any rounding before them makes others go another
-/// way; a bound on int8 alone would measure that as well.
+/// Control: what bf16 for fp32 changes. Where activations are int8 too, any rounding before them makes others go
+/// another way; a bound on int8 alone would measure that as well. With AMX they are bf16, and what is left is the
+/// rounding itself: of 64 normally distributed numbers int8 (scale = largest / 127) loses 3.6 times what bf16 loses,
+/// and 3.5 was measured.
 TEST_P(real_model, with_int8_keys_and_values_stays_near_bf16_ones) {
   const auto opened = open_real(GetParam().model);
   if (!opened) GTEST_SKIP() << "set TANDEM_TEST_MODELS to a folder that has " << GetParam().model;
@@ -168,7 +171,9 @@ TEST_P(real_model, with_int8_keys_and_values_stays_near_bf16_ones) {
   std::printf("bf16 for fp32 keys and values: mean difference %.5f, worst %.5f\n", control.mean(), control.worst);
   std::printf("int8 for bf16: mean difference %.5f, worst %.5f of %d; %d of %zu greedy answers equal\n",
               differences.mean(), differences.worst, differences.count, same, int8.size());
-  EXPECT_LE(differences.mean(), GetParam().int8_kv * control.mean());
+  const bool rounds_activations_to_int8 = gpu::host::choose_isa("").value() != gpu::host::isa::amx;
+  const double allowed = rounds_activations_to_int8 ? GetParam().int8_kv : std::max(GetParam().int8_kv, 4.5);
+  EXPECT_LE(differences.mean(), allowed * control.mean());
 }
 
 INSTANTIATE_TEST_SUITE_P(each, real_model, testing::Values(kSmollm2, kQwenHalf, kQwen), [](const auto& each) {
