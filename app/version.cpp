@@ -23,9 +23,9 @@ std::string cpu_features() {
   add(__builtin_cpu_supports("avx512f"), "avx512f");
   if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0) {
     add((ecx >> 11 & 1) != 0, "avx512-vnni");
+    add((ecx >> 6 & 1) != 0, "avx512-vbmi2");
     add((edx >> 24 & 1) != 0, "amx-tile");
     add((edx >> 22 & 1) != 0, "amx-bf16");
-    add((edx >> 25 & 1) != 0, "amx-int8");
   }
   if (__get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) != 0) add((eax >> 5 & 1) != 0, "avx512-bf16");
   return features.empty() ? "none of ours" : features;

@@ -97,18 +97,6 @@ void load_full_shapes() {
   gpu::host::amx_tiles::load_shapes(shapes);
 }
 
-void tdpbssd() {
-  using tiles = gpu::host::amx_tiles;
-  load_full_shapes();
-  for (int round = 0; round < kRounds; ++round) {
-    tiles::dot_int8<0, 4, 6>();
-    tiles::dot_int8<1, 4, 7>();
-    tiles::dot_int8<2, 5, 6>();
-    tiles::dot_int8<3, 5, 7>();
-  }
-  tiles::release();
-}
-
 void tdpbf16ps() {
   using tiles = gpu::host::amx_tiles;
   load_full_shapes();
@@ -166,7 +154,6 @@ std::vector<instruction_limit> limits_of(isa set) {
   }
   if (set == isa::amx) {
     limits.push_back({"tdpbf16ps", kTileProducts * 16 * 16 * 32 * 2, tdpbf16ps});
-    limits.push_back({"tdpbssd", kTileProducts * 16 * 16 * 64 * 2, tdpbssd});
   }
 #else
   static_cast<void>(set);

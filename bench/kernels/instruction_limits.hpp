@@ -20,7 +20,7 @@ struct instruction_limit {
 /// Those that the kernels of `set` use.
 std::vector<instruction_limit> limits_of(gpu::host::isa set);
 
-/// The limit of a product over inputs of `kind` with `rows` rows; empty when it has none.
+/// The limit of a product over inputs of `kind`; empty when it has none.
 std::string limit_of(gpu::host::isa set, gpu::host::activation_kind kind);
 
 /// Reads `bytes`, a multiple of 4096, as fast as this machine can; the result depends on all of them.

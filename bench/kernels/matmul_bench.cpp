@@ -84,6 +84,7 @@ void prepare(tensor_kind kind, std::int64_t inputs, std::int64_t outputs, std::i
   std::normal_distribution<float> normal;
   std::vector<float> values(static_cast<std::size_t>(rows * inputs));
   for (float& value : values) value = normal(random);
+  shared.x->expect(rows);
   shared.x->convert(chosen_isa(), values.data(), 0, rows);
   shared.out.resize(static_cast<std::size_t>(rows * outputs));
 }

@@ -252,7 +252,6 @@ void scheduler::check() const {
   TANDEM_ASSERT(rows <= s.options.max_num_batched_tokens);
   TANDEM_ASSERT(s.in_flight_plan.size() == (s.in_flight ? s.in_flight->rows.size() : 0));
   TANDEM_ASSERT(s.free_slots.size() + s.running.size() == static_cast<std::size_t>(s.options.max_num_seqs));
-  TANDEM_ASSERT(current().blocks_used <= s.options.num_kv_blocks);  // shared blocks count once
   std::size_t matching = 0;
   for (const auto& [id, seq] : s.sequences) {
     matching += seq->at == sequence::stage::matching;

@@ -75,7 +75,6 @@ scheduler::impl::impl(scheduler_options opts, std::unique_ptr<speculation_policy
   TANDEM_ASSERT(options.num_kv_blocks >= blocks_for(options.max_model_len));
   for (slot_id slot = options.max_num_seqs; slot-- > 0;) free_slots.push_back(slot);
   slot_gens.assign(static_cast<std::size_t>(options.max_num_seqs), 0);
-  counted_in.assign(static_cast<std::size_t>(options.num_kv_blocks), 0);
   for (const draft_method method : options.drafters) {
     sources[static_cast<std::size_t>(method)] = {.exists = true, .alive = true, .in_flight = 0, .work = nullptr};
   }
@@ -377,27 +376,12 @@ scheduler_commands scheduler::on_tick(time_point now) {
   return impl_->pump(now);
 }
 
-/// Blocks that choices share count once.
-std::int32_t scheduler::impl::count_blocks() {
-  ++count_round;
-  std::int32_t count = 0;
-  const auto add = [&](const std::vector<block_id>& blocks) {
-    for (const block_id block : blocks) {
-      std::uint64_t& seen = counted_in[static_cast<std::size_t>(block)];
-      if (seen != count_round) ++count;
-      seen = count_round;
-    }
-  };
-  for (const auto& [rank, seq] : running) add(seq->table);
-  for (const auto& [id, group] : groups) add(group.kept.blocks);
-  return count;
-}
-
 scheduler::status scheduler::current() const {
   status now;
   now.running = static_cast<std::int32_t>(impl_->running.size());
   now.waiting = static_cast<std::int32_t>(impl_->waiting.size()) + impl_->matching;
-  now.blocks_used = impl_->count_blocks();
+  for (const auto& [rank, seq] : impl_->running) now.blocks_used += static_cast<std::int32_t>(seq->table.size());
+  for (const auto& [id, group] : impl_->groups) now.blocks_used += static_cast<std::int32_t>(group.kept.blocks.size());
   now.blocks_leased = impl_->lease.size();
   now.steps = impl_->last_step;
   now.step_in_flight = impl_->in_flight != nullptr;

@@ -36,7 +36,6 @@ struct scheduler::impl {
   void expire(time_point now);
   /// After every message: starts what can start and asks for what will be needed.
   scheduler_commands pump(time_point now);
-  std::int32_t count_blocks();
 
   // lifecycle.cpp: how sequences start, pause and end
   void start_waiting();
@@ -127,8 +126,6 @@ struct scheduler::impl {
   std::vector<std::uint32_t> slot_gens;
   closed_slots closed;
   block_lease lease;
-  std::vector<std::uint64_t> counted_in;  // by block: the last count that met it
-  std::uint64_t count_round = 0;
   std::uint32_t pool_gen;
 
   struct source_state {

@@ -100,6 +100,7 @@ void activations::convert_to_columns(const kernel_table& kernels, const float* f
 
 void activations::convert(isa set, const float* input, std::int32_t begin, std::int32_t end) {
   TANDEM_ASSERT(begin >= 0 && begin <= end && end <= impl_->max_rows);
+  TANDEM_ASSERT(impl_->kind != activation_kind::bf16_columns || end <= impl_->expected_rows);
   const kernel_table& kernels = kernels_for(set);
   const auto columns = static_cast<std::size_t>(impl_->columns);
   for (auto row = static_cast<std::size_t>(begin); row < static_cast<std::size_t>(end); ++row) {

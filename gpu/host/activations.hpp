@@ -17,7 +17,8 @@ struct activations::impl {
   activation_kind kind;
   std::int32_t max_rows;
   std::int32_t columns;
-  std::size_t stride;   ///< bytes from row to row, an odd count of units so that rows spread over the sets of a cache
+  std::size_t stride;   ///< bytes from row (bf16_columns: group) to row, an odd count of units so that rows spread over
+                        ///< the sets of a cache
   aligned_bytes bytes;  ///< int8: activation_block[]; bf16: an even number of bf16; fp32: as it is
   std::int32_t rows_per_group = 1;  ///< that share one stride
 

@@ -16,15 +16,15 @@
 ///
 /// Formats whose names begin with panel_ are for AMX (docs/decisions/0020): a panel is 32 outputs, again in units, and
 /// its blocks are unpacked to bf16 while they stream: one row of 64 B per output, in which input k is at
-/// place_in_row(k).
-///     header  half 32 × fp16; half_min 32 × fp16 scale, 32 × fp16 minimum; super_min 32 × fp16 d, 32 × fp16 −dmin,
-///     then
-///             per block 32 × u8 scale, 32 × u8 minimum; super16 32 × fp16 d, then per block 2 × 32 × i8 scale
-///     plane   nibble  line l (64 B) has outputs 4l..4l+3: the nibble 4s+i of its 8-byte word c is output 4l+s, place
-///     4c+i
+/// place_in_row(k). Bytes of a line (64 B) are counted in words c of 8.
+///     header  half       32 × fp16
+///             half_min   32 × fp16 scale, 32 × fp16 minimum
+///             super_min  32 × fp16 d, 32 × fp16 −dmin, then per block 32 × u8 scale, 32 × u8 minimum
+///             super16    32 × fp16 d, then per block 2 × 32 × i8 scale
+///     plane   nibble  line l has outputs 4l..4l+3: nibble 4s+i of word c is output 4l+s, place 4c+i
 ///             byte    line l has outputs 2l, 2l+1: byte 4s+2h+i of word c is output 2l+s, input 16h+2c+i
-///             six     3 lines have outputs 8g..8g+7: words c of all three are 192 bits, 6 for each of 32 fields; field
-///                     4s+2h+i is output 8g+s, input 16h+2c+i
+///             six     3 lines have outputs 8g..8g+7: their words c are 192 bits, 32 fields of 6; field 4s+2h+i is
+///                     output 8g+s, input 16h+2c+i
 ///             bf16    the rows themselves
 ///
 /// Outputs beyond the part's rows are zero.

@@ -253,7 +253,7 @@ void packed_matrix::multiply(const activations& x, std::int32_t m, std::int32_t 
   TANDEM_ASSERT(input.kind == impl_->input && input.columns == impl_->columns);
   TANDEM_ASSERT(m >= 1 && m <= input.max_rows);
   TANDEM_ASSERT(tile_begin >= 0 && tile_begin <= tile_end && tile_end <= impl_->tiles);
-  TANDEM_ASSERT(input.rows_per_group == 1 || input.rows_per_group == kColumnRows || m <= input.rows_per_group);
+  TANDEM_ASSERT(input.kind != activation_kind::bf16_columns || m <= input.expected_rows);
   const std::int32_t pass = rows_per_pass(input);
   for (std::int32_t row = 0; row < m; row += pass) {
     const std::int32_t rows_now = std::min(pass, m - row);

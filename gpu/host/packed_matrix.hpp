@@ -19,7 +19,7 @@
 
 namespace tandem::gpu::host {
 
-/// Instruction sets, each a superset of the one before. `amx` is chosen only where the kernel of a kind has it.
+/// Instruction sets, each a superset of the one before.
 enum class isa : std::uint8_t { portable, avx2, avx512, amx };
 std::string_view isa_name(isa set);
 /// The best this machine offers (cpuid, and for AMX the kernel's permission).
@@ -67,7 +67,7 @@ class activations {
 
 /// How to turn a file's kind into a packed one.
 enum class packing : std::uint8_t {
-  native,          ///< block-quantised kinds stay quantised (int8 activations), f16/bf16 → bf16, f32 → fp32
+  native,  ///< block-quantised kinds stay quantised (int8 activations; bf16 with AMX), f16/bf16 → bf16, f32 → fp32
   native_precise,  ///< the same weights with int8_pair activations
   int8,          ///< as native, but f32/f16/bf16 → 8 bits with a scale per 32 inputs, where those divide the columns
   int8_precise,  ///< the same weights with int8_pair activations
@@ -103,7 +103,8 @@ class packed_matrix {
   void multiply(const activations& x, std::int32_t m, std::int32_t tile_begin, std::int32_t tile_end, float* out,
                 std::int64_t out_stride) const;
 
-  /// Dequantised row of the packed form (what multiply works with), for embedding look-ups and tests.
+  /// Dequantised row of the packed form (what multiply works with; with AMX before it is rounded to bf16), for
+  /// embedding look-ups and tests.
   void row(std::int64_t index, float* out) const;
 
  private:

@@ -20,7 +20,7 @@ bool has_minimum(packed_format format) {
          format == packed_format::panel_byte_half_min;
 }
 
-/// Where a field of a plane begins, in bits, and how many it has.
+/// Where a field of a plane begins.
 struct field_place {
   std::size_t byte;
   std::size_t bit;

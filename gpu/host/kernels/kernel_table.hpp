@@ -47,7 +47,7 @@ const kernel_table& portable_kernels();
 #if defined(TANDEM_X86_KERNELS)
 const kernel_table& avx2_kernels();
 const kernel_table& avx512_kernels();
-/// Panels with AMX, everything else with AVX-512. For fewer than `kMaxPanelRows` rows a call.
+/// Panels with AMX, everything else with AVX-512. For at most `kMaxPanelRows` rows a call.
 const kernel_table& amx_kernels();
 #endif
 /// Rows of one call for a panel.

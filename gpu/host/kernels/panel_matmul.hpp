@@ -3,13 +3,11 @@
 ///
 /// Computes:   out[m][n] = Σ_k x[m][k]·w[n][k], x and w rounded to bf16, sums in fp32.
 /// Shapes and layout: panel as gpu/host/packed_layout.hpp says, inputs as bf16_columns. Weights are the left operand
-/// (16
-///             outputs × 32 inputs), inputs the right one (32 inputs × up to 16 rows), so sums come out as outputs ×
-///             rows.
+///             (16 outputs × 32 inputs), inputs the right one (32 inputs × up to 16 rows), so sums come out as
+///             outputs × rows.
 /// Mapping:    2 × 16 outputs. Up to 32 rows: each block is unpacked into level-1 cache and multiplied kLag blocks
-/// later,
-///             while the next ones are unpacked. More rows: kChunkBlocks blocks are unpacked and stay in level 1 while
-///             the rows stream past, 32 at a time; their sums are kept as tiles between chunks.
+///             later, while the next one is unpacked. More rows: kChunkBlocks blocks are unpacked and stay in level 1
+///             while the rows stream past, 32 at a time; their sums are kept as tiles between chunks.
 /// Requires:   Tiles: AMX-TILE and AMX-BF16, or an emulation. At most kMaxPanelRows rows.
 /// Cost:       per block and panel 32 row unpackings and, for each 16 rows, 2 × 16 cycles.
 /// Accuracy:   per 32 inputs two chains of 16 products are summed in fp32, then added, then added to the total, for any
@@ -20,7 +18,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
+#include "core/assert.hpp"
 #include "gpu/host/kernels/kernel_table.hpp"
 #include "gpu/host/kernels/panel_numbers.hpp"
 #include "gpu/host/kernels/tile_shapes.hpp"
@@ -159,8 +159,16 @@ struct panel_matmul {
       multiply<Groups>(weights[ready % kRing], x, row_bytes);
     }
     alignas(kCacheLine) sum_tiles sums;
+    if (task.rows_per_group == 1) return write_row(task, sums);
     store_sums<Groups>(sums);
     write(task, 0, sums);
+  }
+
+  /// Tiles one row wide, stored without gaps, are that row.
+  static void write_row(const matmul_task& task, sum_tiles& sums) {
+    Tiles::template store<0>(reinterpret_cast<std::byte*>(sums[0]), sizeof(float));
+    Tiles::template store<1>(reinterpret_cast<std::byte*>(sums[0] + kTileOutputs), sizeof(float));
+    std::memcpy(task.out, sums[0], static_cast<std::size_t>(task.outputs) * sizeof(float));
   }
 
   /// Blocks of one chunk times two groups of rows, or one at the end.
@@ -203,6 +211,8 @@ struct panel_matmul {
   }
 
   static void run(const matmul_task& task) {
+    TANDEM_ASSERT(task.rows <= kMaxPanelRows &&
+                  (task.rows <= task.rows_per_group || task.rows_per_group == kColumnRows));
     Tiles::load_shapes(shapes_of(task));
     if (task.rows <= kColumnRows) return run_few<1>(task);
     if (task.rows <= kFewRows) return run_few<2>(task);

@@ -2,13 +2,11 @@
 /// What unpacks a panel: per block and output a scale and an offset, and how a weight comes from its field.
 ///
 /// Computes:   weight = (base + field) · scale + offset by one fused multiply-add in fp32, of which the upper 16 bits
-/// are
-///             kept. That cuts off; so scale and offset are kRoundingFactor times too large, which makes the error as
-///             large in both directions as rounding to nearest would (its root mean square is 7 % larger).
+///             are kept. That cuts off; so scale and offset are kRoundingFactor times too large, which leaves no bias
+///             on average. The root mean square of the error is 7 % above that of rounding to nearest.
 /// Shapes:     32 outputs and 32 inputs a block, packed as gpu/host/packed_layout.hpp says, to 32 rows of 32 bf16.
-/// Accuracy:   relative error of a weight below 2^-7; zero stays zero where the format has no minimum, but for Q6_K,
-/// where
-///             it may become 2^-17 of a scale.
+/// Accuracy:   error of a weight below 2^-7 of it, plus 2^-16 of the scale where there is a minimum. Zero stays zero
+///             where there is none, but for Q6_K, where it may become 2^-17 of the scale.
 /// Tested by:  tests/gpu/kernels/amx_*_test.cpp.
 ///
 /// A field is placed in the bits of a float, where the constant bits above make it base + field (kByteBase, kSixBase);

@@ -2,11 +2,10 @@
 /// Unpacks panels with AVX-512 (panel_numbers.hpp has what and how exactly).
 ///
 /// Mapping:    a nibble row is looked up bytewise in a table of 16 floats that one fused multiply-add makes (vpermb
-/// reads
-///             the upper two bytes of an entry); a row of wider fields is two vectors of 16 floats made in place.
+///             reads the upper two bytes of an entry); a row of wider fields is two vectors of 16 floats, made in
+///             place.
 /// Requires:   F, BW, VBMI, VBMI2.
-/// Cost:       per output and block of 32 inputs: nibbles 4 vector operations and a store, bytes and sixes 8 and a
-/// store.
+/// Cost:       per output and block of 32 inputs a store and 4 vector operations for nibbles, 8 for bytes and sixes.
 ///             While tiles are in use one of the two vector ports takes no multiply-adds, so those are kept few.
 
 #include <immintrin.h>
@@ -24,7 +23,7 @@ struct alignas(64) bit_windows {
   std::array<std::uint8_t, 64> from{};
 };
 
-/// For nibble line `s`: both bytes of place 4c + i get nibble 4s + i of word c at bits 2..5.
+/// For output `s` of a line: both bytes of place 4c + i get nibble 4s + i of word c at bits 2..5.
 constexpr bit_windows nibble_windows(int s) {
   bit_windows out;
   for (int b = 0; b < 64; ++b)

@@ -37,7 +37,8 @@ constexpr panel_kind kBlockKinds[] = {{tensor_kind::q4_0, packed_format::panel_n
                                       {tensor_kind::bf16, packed_format::panel_byte_half},
                                       {tensor_kind::q5_1, packed_format::panel_byte_half_min},
                                       {tensor_kind::q5_k, packed_format::panel_byte_super_min},
-                                      {tensor_kind::q6_k, packed_format::panel_six_super16}};
+                                      {tensor_kind::q6_k, packed_format::panel_six_super16},
+                                      {tensor_kind::bf16, packed_format::panel_bf16}};
 
 /// One block, units and chunks of 8 blocks that are not full, several chunks.
 std::vector<std::int32_t> columns_of(panel_kind which) {

@@ -147,6 +147,21 @@ TEST_P(matmul_bits, of_a_row_do_not_depend_on_which_neighbours_keep_a_second_ter
   }
 }
 
+/// More rows than one pass takes: 512 of narrow matrices with AMX, 64 of wide ones.
+TEST_P(matmul_bits, of_a_row_are_the_same_in_every_pass) {
+  for (const auto& [columns, rows] : {std::pair(32, 545), std::pair(8704, 70)}) {
+    const made_tensor made(tensor_kind::q4_1, 33, columns, 5);
+    const packed_matrix matrix = packed({&made.weight}, packing::native, GetParam());
+    const std::vector<float> inputs = made_inputs(rows, columns, 6);
+    const std::vector<float> together = product(matrix, GetParam(), inputs, rows);
+    for (const std::int32_t row : {0, 63, 64, rows - 34, rows - 1}) {
+      const auto from = inputs.begin() + std::int64_t{row} * columns;
+      const std::vector<float> alone = product(matrix, GetParam(), {from, from + columns}, 1);
+      EXPECT_EQ(differing_bits(alone, {together.begin() + row * 33, together.begin() + (row + 1) * 33}), 0U) << row;
+    }
+  }
+}
+
 TEST_P(matmul_bits, of_quantised_kinds_are_those_of_the_portable_kernels) {
   for (const tensor_kind kind : kAllKinds) {
     const std::int32_t columns = shapes_of(kind).back().columns;
