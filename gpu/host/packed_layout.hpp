@@ -65,6 +65,11 @@ inline constexpr std::size_t kPackedFormats = 17;
 constexpr bool is_panel(packed_format format) {
   return format >= packed_format::panel_nibble_half;
 }
+/// Of a panel: four bits a weight and nothing else.
+constexpr bool has_nibble_plane(packed_format format) {
+  return format == packed_format::panel_nibble_half || format == packed_format::panel_nibble_half_min ||
+         format == packed_format::panel_nibble_super_min;
+}
 /// The outputs that are packed and computed together.
 constexpr std::int32_t outputs_of(packed_format format) {
   return is_panel(format) ? kPanelOutputs : kTileOutputs;

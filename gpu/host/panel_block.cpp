@@ -8,10 +8,6 @@
 namespace tandem::gpu::host {
 namespace {
 
-bool has_nibbles(packed_format format) {
-  return format == packed_format::panel_nibble_half || format == packed_format::panel_nibble_half_min ||
-         format == packed_format::panel_nibble_super_min;
-}
 bool has_super(packed_format format) {
   return format == packed_format::panel_nibble_super_min || format == packed_format::panel_byte_super_min;
 }
@@ -43,7 +39,7 @@ field_place six_place(std::size_t output, std::size_t k, std::size_t i) {
 }
 
 void put_field(packed_format format, std::size_t output, std::size_t k, unsigned quant, std::byte* plane) {
-  if (has_nibbles(format)) {
+  if (has_nibble_plane(format)) {
     const field_place at = nibble_place(output, k);
     plane[at.byte] |= static_cast<std::byte>(quant << at.bit);
   } else if (format == packed_format::panel_six_super16) {
@@ -57,7 +53,7 @@ void put_field(packed_format format, std::size_t output, std::size_t k, unsigned
 }
 
 int field_at(packed_format format, std::size_t output, std::size_t k, const std::byte* plane) {
-  if (has_nibbles(format)) {
+  if (has_nibble_plane(format)) {
     const field_place at = nibble_place(output, k);
     return std::to_integer<int>(plane[at.byte]) >> at.bit & 15;
   }

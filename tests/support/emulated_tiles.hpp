@@ -49,10 +49,6 @@ struct emulated_tiles {
     emulated::store(Tile, to, stride);
   }
   template <int Sum, int Left, int Right>
-  static void dot_int8() {
-    emulated::dot_int8(Sum, Left, Right);
-  }
-  template <int Sum, int Left, int Right>
   static void dot_bf16() {
     emulated::dot_bf16(Sum, Left, Right);
   }

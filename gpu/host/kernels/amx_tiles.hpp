@@ -44,11 +44,6 @@ struct amx_tiles {
     asm volatile("tilestored %%tmm%c2, (%0,%1,1)" : : "r"(to), "r"(stride), "i"(Tile) : "memory");
   }
 
-  /// Sum[m][n] += Σ_k Σ_{i<4} Left[m][4k+i] · Right[k][4n+i], int8 times int8 into int32.
-  template <int Sum, int Left, int Right>
-  static void dot_int8() {
-    asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(Sum), "i"(Left), "i"(Right));
-  }
   /// Sum[m][n] += Σ_k Σ_{i<2} Left[m][2k+i] · Right[k][2n+i], bf16 into fp32.
   template <int Sum, int Left, int Right>
   static void dot_bf16() {

@@ -42,10 +42,5 @@ constexpr bool has_two_scales(packed_format format) {
   return format == packed_format::panel_six_super16;
 }
 
-constexpr bool has_nibble_plane(packed_format format) {
-  return format == packed_format::panel_nibble_half || format == packed_format::panel_nibble_half_min ||
-         format == packed_format::panel_nibble_super_min;
-}
-
 }  // namespace
 }  // namespace tandem::gpu::host
