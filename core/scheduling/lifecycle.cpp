@@ -1,4 +1,4 @@
-// How sequences start, pause and end, and how their blocks come back.
+// How sequences start, pause and end.
 #include <algorithm>
 #include <utility>
 
@@ -57,6 +57,29 @@ void scheduler::impl::begin(sequence& seq) {
   match.max_tokens = seq.length() - 1;
   match.pool_gen = pool_gen;
   out.matches.push_back(std::move(match));
+}
+
+void scheduler::impl::matched(const prefix_matched& message) {
+  if (message.pool_gen != pool_gen) return;  // the pool that pinned them is gone
+  hold_pinned(message.blocks);
+  sequence* seq = find(message.id);
+  if (seq == nullptr || seq->at != sequence::stage::matching || seq->incarnation != message.incarnation) {
+    return let_go(message.blocks);
+  }
+  --matching;
+  TANDEM_ASSERT(message.cached_target < seq->length());
+  TANDEM_ASSERT(static_cast<std::size_t>(message.cached_target / options.block_size) == message.blocks.size());
+  seq->table = message.blocks;
+  seq->computed = message.cached_target;
+  seq->published = static_cast<std::int32_t>(message.blocks.size());
+  seq->published_draft = message.cached_draft / options.block_size;
+  seq->source(draft_method::draft_model).known = message.cached_draft;
+  totals.prefix_queried_tokens += seq->length();
+  totals.prefix_hit_tokens += message.cached_target;
+  if (!std::exchange(seq->first_match_done, true)) {
+    seq->stats.cached_tokens = std::min(message.cached_target, seq->prompt_length());
+  }
+  run(*seq);
 }
 
 void scheduler::impl::run(sequence& seq) {
@@ -141,89 +164,6 @@ void scheduler::impl::retire(sequence& seq, finish_reason reason) {
   leave_group(seq);
   out.retired.push_back({seq.id, reason});
   sequences.erase(seq.id);
-}
-
-/// "Retiring is not releasable": a draft stream may still write the draft pages of these blocks.
-void scheduler::impl::release(sequence& seq) {
-  if (seq.table.empty()) return;
-  fenced_blocks held;
-  for (const draft_method method : options.drafters) {
-    const step_id under_way = seq.source(method).in_flight;
-    if (computes(method) && under_way != 0) held.until[index_of(method)] = under_way;
-  }
-  std::vector<block_id> blocks = std::exchange(seq.table, {});
-  if (held.waits()) {
-    held.blocks = std::move(blocks);
-    fenced.push_back(std::move(held));
-    return;
-  }
-  let_go(blocks);
-}
-
-/// The allocator has one more hold on each, for us.
-void scheduler::impl::hold_pinned(const std::vector<block_id>& blocks) {
-  lease.note_pinned(holds.add(blocks));
-}
-
-/// Out of the lease into a table.
-block_id scheduler::impl::take_block() {
-  const block_id block = lease.take();
-  const std::int32_t fresh = holds.add({&block, 1});
-  TANDEM_ASSERT(fresh == 1);
-  return block;
-}
-
-void scheduler::impl::let_go(const std::vector<block_id>& blocks) {
-  if (blocks.empty()) return;
-  if (!out.release) out.release.emplace(release_blocks{pool_gen, {}});
-  out.release->blocks.insert(out.release->blocks.end(), blocks.begin(), blocks.end());
-  lease.note_released(holds.drop(blocks));
-}
-
-/// Anew, from what holds blocks: for check().
-block_holds scheduler::impl::count_holds() const {
-  block_holds counted(options.num_kv_blocks);
-  for (const auto& [id, seq] : sequences) counted.add(seq->table);
-  for (const auto& [id, group] : groups) counted.add(group.kept.blocks);
-  for (const fenced_blocks& held : fenced) counted.add(held.blocks);
-  return counted;
-}
-
-void scheduler::impl::release_fenced(draft_method method, step_id step_done) {
-  for (fenced_blocks& held : fenced) {
-    if (held.until[index_of(method)] <= step_done) held.until[index_of(method)] = 0;
-    if (!held.waits()) let_go(std::exchange(held.blocks, {}));
-  }
-  std::erase_if(fenced, [](const fenced_blocks& held) { return held.blocks.empty(); });
-}
-
-/// Full blocks of committed tokens become findable; a block whose draft page filled up later is published again.
-void scheduler::impl::publish(sequence& seq) {
-  if (!options.prefix_caching) return;
-  resolve_drafts(seq);
-  const std::int32_t size = options.block_size;
-  // Of what a beam search tried, only the prompt is worth finding.
-  const std::int32_t full = (is_lane(seq) ? std::min(seq.computed, seq.prompt_length()) : seq.computed) / size;
-  const std::int32_t full_draft = std::min(full, seq.source(draft_method::draft_model).known / size);
-  const std::int32_t first =
-      full_draft > seq.published_draft ? std::min(seq.published, seq.published_draft) : seq.published;
-  if (!out.publish) out.publish.emplace(publish_blocks{pool_gen, {}});
-  for (std::int32_t i = first; i < full; ++i) {
-    const bool is_new = i >= seq.published;
-    const bool draft_is_new = i >= seq.published_draft && i < full_draft;
-    if (!is_new && !draft_is_new) continue;
-    const auto at = static_cast<std::size_t>(i);
-    publish_blocks::entry entry;
-    entry.block = seq.table[at];
-    entry.parent = i == 0 ? kNoBlock : seq.table[at - 1];
-    entry.salt = seq.salt;
-    entry.tokens =
-        std::make_shared<const std::vector<token_id>>(seq.known.begin() + i * size, seq.known.begin() + (i + 1) * size);
-    entry.draft_valid = i < full_draft;
-    out.publish->entries.push_back(std::move(entry));
-  }
-  seq.published = std::max(seq.published, full);
-  seq.published_draft = std::max(seq.published_draft, full_draft);
 }
 
 }  // namespace tandem

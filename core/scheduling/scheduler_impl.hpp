@@ -21,26 +21,20 @@ namespace tandem {
 struct scheduler::impl {
   impl(scheduler_options opts, std::unique_ptr<speculation_policy> choice);
 
-  // scheduler.cpp: messages
-  void admit(const admit_sequence& message, time_point now);
-  void cancel(request_id request);
-  void matched(const prefix_matched& message);
-  void finish_step(const step_finished& message, time_point now);
-  void settle_row(const step_work& work, std::size_t row, const planned_rows& part, const slot_outcome& slot,
-                  time_point now);
-  void stamp_times(sequence& seq, time_point now, bool yielded) const;
-  void settle_drafts(const step_work& work, std::size_t row, const planned_rows& part, const slot_outcome& slot,
-                     std::int32_t accepted);
-  void finish_drafts(const draft_finished& message);
-  void change_drafter(const drafter_changed& message);
-  void restart_allocator(const allocator_restarted& message);
-  void expire(time_point now);
+  // scheduler.cpp
+  sequence* find(sequence_id id);
   /// After every message: starts what can start and asks for what will be needed.
   scheduler_commands pump(time_point now);
+
+  // arrivals.cpp: what comes from outside
+  void admit(const admit_sequence& message, time_point now);
+  void cancel(request_id request);
+  void expire(time_point now);
 
   // lifecycle.cpp: how sequences start, pause and end
   void start_waiting();
   void begin(sequence& seq);
+  void matched(const prefix_matched& message);
   void run(sequence& seq);
   void stop_running(sequence& seq);
   void preempt(sequence& seq);
@@ -48,13 +42,36 @@ struct scheduler::impl {
   void end_soon(sequence& seq, finish_reason reason);
   void retire(sequence& seq, finish_reason reason);
   void tell_output(const sequence& seq);
-  void release(sequence& seq);
-  void hold_pinned(const std::vector<block_id>& blocks);
+
+  // settling.cpp: what a step did
+  void finish_step(const step_finished& message, time_point now);
+  void settle_rows(const step_work& work, const std::vector<planned_rows>& plan, const step_outcome& outcome,
+                   time_point now);
+  void leave_step(const planned_rows& lane, const step_outcome& outcome, std::size_t row, time_point now);
+  void settle_row(const step_work& work, std::size_t row, const planned_rows& part, const slot_outcome& slot,
+                  time_point now);
+  void stamp_times(sequence& seq, time_point now, bool yielded) const;
+  void settle_drafts(const step_work& work, std::size_t row, const planned_rows& part, const slot_outcome& slot,
+                     std::int32_t accepted);
+
+  // draft_sources.cpp: which are free, and what each has taken in
+  bool source_ready(draft_method method) const;
+  void resolve_drafts(sequence& seq);
+  void note_taken_in(draft_method method, const draft_outcome& outcome);
+  void finish_drafts(const draft_finished& message);
+  void change_drafter(const drafter_changed& message);
+
+  // block_tables.cpp: which blocks sequences hold
+  std::int32_t lease_target() const;
+  bool cover(sequence& seq, std::int32_t tokens);
   block_id take_block();
+  void hold_pinned(const std::vector<block_id>& blocks);
   void let_go(const std::vector<block_id>& blocks);
-  block_holds count_holds() const;
+  void release(sequence& seq);
   void release_fenced(draft_method method, step_id step_done);
   void publish(sequence& seq);
+  void restart_allocator(const allocator_restarted& message);
+  block_holds count_holds() const;
 
   // prompt_sharing.cpp: choices of one request compute its prompt once
   void join_group(sequence& seq);
@@ -104,8 +121,9 @@ struct scheduler::impl {
   void fit_to_blocks(planned_rows& part);
   void launch(std::vector<planned_rows> plan, time_point now);
   std::vector<sequence*> secure_blocks();
-  bool cover(sequence& seq, std::int32_t tokens);
   void make_room(const sequence& needy);
+
+  // draft_wishes.cpp: its drafts
   std::vector<draft_choice> draft_wishes(const std::vector<sequence*>& ready);
   draft_question question_of(sequence& seq) const;
   std::int32_t drafts_that_fit(const sequence& seq, draft_method method) const;
@@ -113,11 +131,7 @@ struct scheduler::impl {
                              const sequence& seq) const;
   planned_rows wish_of(sequence& seq, const draft_choice& choice) const;
   void plan_catch_up(planned_drafts& part, const planned_rows& of, std::int32_t& draft_budget);
-  void resolve_drafts(sequence& seq);
-  std::int32_t lease_target() const;
 
-  sequence* find(sequence_id id);
-  bool source_ready(draft_method method) const;
   std::int32_t blocks_for(std::int32_t tokens) const { return (tokens + options.block_size - 1) / options.block_size; }
 
   scheduler_options options;
