@@ -43,7 +43,9 @@ struct head_run {
 class draft_head {
  public:
   virtual ~draft_head() = default;
-  /// Right after the forward: its hidden states are still there.
+  /// Right after the forward: its hidden states are still there. May throw std::bad_alloc: then some or all of the rows
+  /// are lost to the head. It drafts nothing behind a row that it lost, and worse behind later ones until the sequence
+  /// ends; what is drawn stays right, since the target judges every draft.
   virtual void take_in(std::span<const committed_rows> rows) = 0;
   /// Fills the runs that it knows the last row of; others stay empty. Stops early when `wanted` says so.
   virtual void draft(std::span<head_run> runs, const std::function<bool()>& wanted) = 0;

@@ -1,6 +1,7 @@
 #include "gpu/host/target_runner.hpp"
 
 #include <algorithm>
+#include <new>
 
 #include "core/assert.hpp"
 #include "core/sampling/constraint.hpp"
@@ -45,7 +46,8 @@ void target_runner::open_matchers(std::span<const slot_opening> opened) {
     if (!slot.constrained()) continue;
     slot.matcher = slot.sampling->structure->start();
     const auto output = std::span(*opening.known).subspan(static_cast<std::size_t>(opening.prompt_length));
-    if (std::all_of(output.begin(), output.end(), [&](token_id token) { return slot.matcher->accept(token); })) continue;
+    if (std::all_of(output.begin(), output.end(), [&](token_id token) { return slot.matcher->accept(token); }))
+      continue;
     slot.matcher_lost = slot.matcher->lost().value_or(stuck_reason::broken);
     slot.matcher = nullptr;
   }
@@ -267,8 +269,7 @@ void target_runner::score_prompts() {
 }
 
 /// Rows of drafts that were not accepted hold nothing: their tokens are none of the sequence's.
-void target_runner::tell_head() {
-  if (head_ == nullptr) return;
+std::vector<committed_rows> target_runner::committed() const {
   std::vector<committed_rows> all;
   for (const planned& part : parts_) {
     committed_rows rows;
@@ -281,7 +282,17 @@ void target_runner::tell_head() {
     rows.table = part.slot->table;
     all.push_back(rows);
   }
-  head_->take_in(all);
+  return all;
+}
+
+/// The step is done by now, and its tokens are drawn: that there is no memory for the head costs drafts, no requests.
+void target_runner::tell_head() {
+  if (head_ == nullptr) return;
+  try {
+    head_->take_in(committed());
+  } catch (const std::bad_alloc&) {
+    return;
+  }
 }
 
 }  // namespace tandem::gpu::host

@@ -73,6 +73,7 @@ class target_runner {
   void verify(planned& part, std::span<float> logits, std::int32_t thread);
   acceptance_input input_of(const planned& part, row_scratch& scratch) const;
   void score_prompts();
+  std::vector<committed_rows> committed() const;
   void tell_head();
   std::vector<prompt_row> prompt_rows();
   static void reserve_prompt_logprobs(planned& part);
