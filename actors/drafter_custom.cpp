@@ -1,22 +1,19 @@
 #include "actors/drafter_custom.hpp"
 
+#include <functional>
+#include <memory>
 #include <utility>
+
+#include "actors/custom_caller.hpp"
 
 namespace tandem {
 namespace {
 
-/// Shared with the calls under way; used by the call thread only.
-struct asked_source {
-  explicit asked_source(custom_source::options options) : on_fault(options.on_fault), source(std::move(options)) {}
-  std::function<void(draft_fault)> on_fault;
-  custom_source source;
-};
-
 struct drafter_custom_state {
   drafter_custom_state() {}
   static inline const char* name = "drafter_custom";
-  std::shared_ptr<asked_source> asked;
-  std::shared_ptr<call_thread> thread;
+  std::unique_ptr<custom_caller> source;
+  std::function<void(draft_fault)> on_fault;
   scheduler_actor scheduler;
 };
 
@@ -31,20 +28,19 @@ void finish(const scheduler_actor& scheduler, const draft_work& work, draft_outc
   if (!work.drafts->seal() && work.drafts->current() == ticket::state::expired) on_fault(draft_fault::late);
 }
 
+/// Calls of actors that were replaced may fill the thread's queue: then the outcome is empty.
 void take(self_pointer self, const propose& message) {
-  auto& state = self->state;
-  const bool queued = state.thread->push([work = message.work, asked = state.asked, scheduler = state.scheduler] {
-    draft_outcome outcome = asked->source.draft(*work);
-    finish(scheduler, *work, std::move(outcome), asked->on_fault);
-  });
-  // Calls of actors that were replaced fill the queue: nothing is known and nothing drafted.
-  if (!queued) finish(state.scheduler, *message.work, {.step = message.work->step}, state.asked->on_fault);
+  const auto done = [scheduler = self->state.scheduler, on_fault = self->state.on_fault](const draft_work& work,
+                                                                                         draft_outcome outcome) {
+    finish(scheduler, work, std::move(outcome), on_fault);
+  };
+  self->state.source->ask(message.work, done);
 }
 
-drafter_actor::behavior_type run(self_pointer self, const std::shared_ptr<asked_source>& asked,
+drafter_actor::behavior_type run(self_pointer self, const custom_source::options& options,
                                  const std::shared_ptr<call_thread>& thread, const scheduler_actor& scheduler) {
-  self->state.asked = asked;
-  self->state.thread = thread;
+  self->state.source = std::make_unique<custom_caller>(options, thread);
+  self->state.on_fault = options.on_fault;
   self->state.scheduler = scheduler;
   return {
       [self](const propose& message) { take(self, message); },
@@ -56,7 +52,7 @@ drafter_actor::behavior_type run(self_pointer self, const std::shared_ptr<asked_
 
 drafter_actor spawn_drafter_custom(caf::actor_system& system, custom_source::options options,
                                    std::shared_ptr<call_thread> thread, scheduler_actor scheduler) {
-  return system.spawn(run, std::make_shared<asked_source>(std::move(options)), std::move(thread), std::move(scheduler));
+  return system.spawn(run, std::move(options), std::move(thread), std::move(scheduler));
 }
 
 }  // namespace tandem

@@ -8,12 +8,38 @@
 
 namespace tandem {
 
-void text_source::open(const slot_opening& opening) {
-  slot_state fresh;
-  fresh.opening = opening;
-  fresh.opening.known = nullptr;
-  fresh.opening.sampling = nullptr;
-  slots_.insert_or_assign(opening.slot, std::move(fresh));
+namespace {
+
+/// Of a source of text, an opening keeps no prompt alive.
+slot_opening without_tokens(slot_opening opening) {
+  opening.known = nullptr;
+  opening.sampling = nullptr;
+  return opening;
+}
+
+}  // namespace
+
+void slot_changes::add(const draft_work& work) {
+  for (const slot_id slot : work.closed) {
+    std::erase_if(opened, [slot](const slot_opening& each) { return each.slot == slot; });
+    if (std::find(closed.begin(), closed.end(), slot) == closed.end()) closed.push_back(slot);
+  }
+  for (const slot_opening& each : work.opened) opened.push_back(without_tokens(each));
+  TANDEM_ASSERT(std::max(closed.size(), opened.size()) <= limits::kMaxSequencesInFlight);
+}
+
+void text_source::close(std::span<const slot_id> slots) {
+  for (const slot_id slot : slots) slots_.erase(slot);
+}
+
+void text_source::open(std::span<const slot_opening> openings) {
+  for (const slot_opening& each : openings)
+    slots_.insert_or_assign(each.slot, slot_state{.opening = without_tokens(each), .length = 0, .text = nullptr});
+}
+
+void text_source::change_slots(const slot_changes& changes) {
+  close(changes.closed);
+  open(changes.opened);
 }
 
 text_source::slot_state& text_source::state_of(const proposal& wanted) {
@@ -51,8 +77,8 @@ draft_outcome::entry text_source::take(const proposal& wanted, ticket* drafts) {
 
 draft_outcome text_source::draft(const draft_work& work) {
   draft_outcome outcome{.step = work.step};
-  for (const slot_id slot : work.closed) slots_.erase(slot);
-  for (const slot_opening& opening : work.opened) open(opening);
+  close(work.closed);
+  open(work.opened);
   outcome.entries.reserve(work.proposals.size());
   for (const proposal& wanted : work.proposals) outcome.entries.push_back(take(wanted, work.drafts.get()));
   return outcome;

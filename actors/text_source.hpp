@@ -6,12 +6,22 @@
 #include <memory>
 #include <span>
 #include <unordered_map>
+#include <vector>
 
 #include "core/messages.hpp"
 #include "core/step.hpp"
 #include "core/ticket.hpp"
 
 namespace tandem {
+
+/// Which slots live, as told since some moment; applied in this order. One entry of each per slot at most.
+struct slot_changes {
+  std::vector<slot_id> closed;
+  std::vector<slot_opening> opened;  ///< without `known` and `sampling`
+
+  /// What the work tells, behind what was told before.
+  void add(const draft_work& work);
+};
 
 /// One sequence as such a source sees it.
 class drafting_text {
@@ -33,6 +43,8 @@ class text_source {
   /// Takes in the new tokens and fills the ticket; the caller seals it. A sequence whose earlier tokens this source
   /// never saw (it was restarted) gets no drafts; the outcome's known_rows says from where it must be told again.
   draft_outcome draft(const draft_work& work);
+  /// What earlier work told, of which only this is to be taken in.
+  void change_slots(const slot_changes& changes);
   /// What was generated and not told in proposals. A source that learns nothing from others' outputs ignores it.
   virtual void learn(const outputs_closed&) {}
 
@@ -49,7 +61,8 @@ class text_source {
     std::unique_ptr<drafting_text> text;  // null until the first proposal
   };
   slot_state& state_of(const proposal& wanted);
-  void open(const slot_opening& opening);
+  void close(std::span<const slot_id> slots);
+  void open(std::span<const slot_opening> openings);
   draft_outcome::entry take(const proposal& wanted, ticket* drafts);
 
   std::unordered_map<slot_id, slot_state> slots_;  // at most limits::kMaxSequencesInFlight

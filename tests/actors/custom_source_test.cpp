@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <future>
 #include <stdexcept>
+#include <thread>
 
 #include "actors/call_thread.hpp"
+#include "actors/custom_caller.hpp"
 
 namespace tandem {
 namespace {
@@ -118,6 +121,86 @@ TEST(call_thread, calls_in_order_and_refuses_what_is_too_much) {
     last.get_future().wait();
   }
   EXPECT_EQ(done, 2);
+}
+
+std::shared_ptr<draft_work> work_on(slot_id slot, std::int32_t prompt_length) {
+  auto work = std::make_shared<draft_work>();
+  work->opened.emplace_back();
+  work->opened.back().slot = slot;
+  work->opened.back().prompt_length = prompt_length;
+  return work;
+}
+
+proposal question_about(slot_id slot) {
+  return {.slot = slot, .incarnation = 1, .new_tokens = tokens_t(9, 1), .k = 2, .ticket_row = 0};
+}
+
+/// A thread that takes one more call while it makes one that lasts until the end.
+class custom_caller_test : public ::testing::Test {
+ protected:
+  custom_caller_test() {
+    thread_->push([opened = gate_.get_future().share()] { opened.wait(); });
+    while (!thread_->push([] {})) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  /// Answered at once: the queue is full.
+  void ask_in_vain(std::shared_ptr<draft_work> work) {
+    work->step = ++step_;
+    bool answered = false;
+    caller_.ask(std::move(work), [&](const draft_work&, const draft_outcome& outcome) {
+      EXPECT_TRUE(outcome.ok && outcome.entries.empty());
+      EXPECT_EQ(outcome.step, step_);
+      answered = true;
+    });
+    ASSERT_TRUE(answered);
+  }
+  /// What is known of the slot's prompt when the queue has room again.
+  std::int32_t prompt_length_of(slot_id slot) {
+    auto work = std::make_shared<draft_work>();
+    work->proposals = {question_about(slot)};
+    work->drafts = std::make_shared<ticket>(1);
+    std::promise<void> done;
+    while (true) {
+      std::atomic<bool> asked = false;
+      const auto answer = [&](const draft_work&, const draft_outcome& outcome) {
+        asked = !outcome.entries.empty();
+        done.set_value();
+      };
+      caller_.ask(work, answer);
+      done.get_future().wait();
+      if (asked) return user_->prompt_length;
+      done = {};
+    }
+  }
+  std::promise<void> gate_;
+  std::shared_ptr<scripted_drafts> user_ = std::make_shared<scripted_drafts>();
+  std::shared_ptr<call_thread> thread_ = std::make_shared<call_thread>(1);
+  custom_caller caller_{{user_, 50, [](draft_fault) {}}, thread_};
+  step_id step_ = 0;
+};
+
+TEST_F(custom_caller_test, slots_that_opened_while_the_thread_took_no_calls_are_known_later) {
+  ask_in_vain(work_on(2, 7));
+  ask_in_vain(work_on(3, 5));
+  auto reopened = work_on(3, 6);
+  reopened->closed = {3};
+  ask_in_vain(reopened);
+  gate_.set_value();
+  EXPECT_EQ(prompt_length_of(2), 7);
+  EXPECT_EQ(prompt_length_of(3), 6);
+}
+
+TEST(slot_changes, a_slot_that_closed_again_is_not_opened) {
+  slot_changes changes;
+  changes.add(*work_on(2, 7));
+  draft_work closing;
+  closing.closed = {2};
+  changes.add(closing);
+  changes.add(closing);
+  EXPECT_TRUE(changes.opened.empty());
+  EXPECT_EQ(changes.closed, (std::vector<slot_id>{2}));
+  changes.add(*work_on(2, 8));
+  ASSERT_EQ(changes.opened.size(), 1u);
+  EXPECT_EQ(changes.opened[0].prompt_length, 8);
 }
 
 }  // namespace
