@@ -53,8 +53,8 @@ result<void> admission_desk::take_prompt(request_id id, std::vector<token_id> pr
     forget(id);
     return tl::unexpected(std::move(why));
   };
-  auto resolved = resolve_request(wanted, prompt, options_.bounds, draw_seed(options_.seed, drawn_seeds_),
-                                  std::move(bad_words));
+  auto resolved =
+      resolve_request(wanted, prompt, options_.bounds, draw_seed(options_.seed, drawn_seeds_), std::move(bad_words));
   if (!resolved) return refused(std::move(resolved.error()));
   if (auto room = make_room(tokens); !room) return refused(std::move(room.error()));
   if (!wanted.sampling.seed) ++drawn_seeds_;

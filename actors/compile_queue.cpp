@@ -28,14 +28,14 @@ compiled_grammar compile_now(const grammar_compiler& compiler, const structured_
     compiled_grammar compiled = compiler.compile(spec);
     if (!compiled || (*compiled)->bytes() <= limits::kMaxGrammarBytes) return compiled;
     return fail(error_code::invalid_argument,
-                fmt::format("'{}' takes {} MiB when it is compiled, and at most {} are taken; make it simpler.", spec.field,
-                            (*compiled)->bytes() >> 20, limits::kMaxGrammarBytes >> 20),
+                fmt::format("'{}' takes {} MiB when it is compiled, and at most {} are taken; make it simpler.",
+                            spec.field, (*compiled)->bytes() >> 20, limits::kMaxGrammarBytes >> 20),
                 spec.field);
   } catch (const std::exception& problem) {
-    return fail(error_code::device_failed,
-                fmt::format("'{}' could not be compiled because of a fault of this server: {}.", spec.field,
-                            problem.what()),
-                spec.field);
+    return fail(
+        error_code::device_failed,
+        fmt::format("'{}' could not be compiled because of a fault of this server: {}.", spec.field, problem.what()),
+        spec.field);
   }
 }
 
@@ -48,8 +48,8 @@ compiled_grammar too_slow(const structured_spec& spec, std::chrono::duration<dou
 }
 
 compiled_grammar no_thread(const structured_spec& spec, const char* why) {
-  return fail(error_code::unavailable, fmt::format("'{}' cannot be compiled now: {}; try again later.", spec.field, why),
-              spec.field);
+  return fail(error_code::unavailable,
+              fmt::format("'{}' cannot be compiled now: {}; try again later.", spec.field, why), spec.field);
 }
 
 }  // namespace
@@ -99,8 +99,8 @@ std::optional<compiled_grammar> compile_queue::answer_now(const structured_spec&
   if (closing_) return tl::unexpected(kClosing);
   if (stuck()) return no_thread(spec, "other grammars take too long");
   if (waiting_ < options_.max_queued) return std::nullopt;
-  return fail(error_code::overloaded,
-              fmt::format("{} requests wait for their grammar; try again later.", waiting_), spec.field);
+  return fail(error_code::overloaded, fmt::format("{} requests wait for their grammar; try again later.", waiting_),
+              spec.field);
 }
 
 void compile_queue::push(request_id who, const structured_spec& spec, answer done) {

@@ -42,7 +42,8 @@ class encoder {
   /// `done` is called once, on a thread of the encoder. Error: overloaded or unavailable, and `done` is never called.
   result<void> push(std::shared_ptr<const prompt_source> prompt, answer done,
                     std::optional<request_id> who = std::nullopt);
-  /// The request's prompt waits no more, its place is free, and `done` is not called. One that is being encoded goes on.
+  /// The request's prompt waits no more, its place is free, and `done` is not called. One that is being encoded goes
+  /// on.
   void withdraw(request_id who);
 
   /// What push() computes; in the caller's thread. Does not throw.

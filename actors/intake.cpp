@@ -102,7 +102,7 @@ void submit(self_pointer self, const submit_generation& message) {
   };
   auto queued = state.prompts->push(std::move(prompt), answer, message.id);
   if (!queued) return refuse_pending(state, message.id, std::move(queued.error()));
-  arm_tick(self);
+  if (message.request->timeout) arm_tick(self);
 }
 
 void start(self_pointer self, request_id id, std::shared_ptr<const grammar> structure) {

@@ -63,9 +63,10 @@ struct connect_streamer {
 };
 
 using intake_actor =
-    caf::typed_actor<caf::reacts_to<submit_generation>, caf::reacts_to<prompt_encoded>, caf::reacts_to<grammar_compiled>, caf::reacts_to<request_retired>,
-                     caf::reacts_to<streams_ended>, caf::reacts_to<cancel_generation>, caf::reacts_to<begin_drain>,
-                     caf::reacts_to<tick>, caf::reacts_to<cancel_everything>, caf::reacts_to<connect_streamer>,
+    caf::typed_actor<caf::reacts_to<submit_generation>, caf::reacts_to<prompt_encoded>,
+                     caf::reacts_to<grammar_compiled>, caf::reacts_to<request_retired>, caf::reacts_to<streams_ended>,
+                     caf::reacts_to<cancel_generation>, caf::reacts_to<begin_drain>, caf::reacts_to<tick>,
+                     caf::reacts_to<cancel_everything>, caf::reacts_to<connect_streamer>,
                      caf::reacts_to<fail_everything>>;
 
 /// supervisor → scheduler. A drafter is there (again).

@@ -265,9 +265,9 @@ result<resolved_request> resolve_request(const generation_request& request, std:
                   "min_tokens");
   for (const auto& word : bad_words) {
     if (word.size() > limits::kMaxBadWordTokens)
-      return refuse(fmt::format("A bad word may have at most {} tokens, but one has {}.", limits::kMaxBadWordTokens,
-                                word.size()),
-                    "bad_words");
+      return refuse(
+          fmt::format("A bad word may have at most {} tokens, but one has {}.", limits::kMaxBadWordTokens, word.size()),
+          "bad_words");
     if (auto ok = check_ids("bad_words", word, word.size(), bounds); !ok) return tl::unexpected(ok.error());
   }
   const std::uint64_t seed = request.sampling.seed.value_or(drawn_seed);

@@ -42,8 +42,8 @@ struct prompt_encoded {
   result<std::vector<token_id>> tokens;
   std::vector<std::vector<token_id>> bad_words;  ///< of the request's, as sampling_params has them
 };
-/// intake → compile_queue (own threads, not actors), when the prompt is encoded. A structured_spec is to become a grammar.
-/// Answer: grammar_compiled, from any thread.
+/// intake → compile_queue (own threads, not actors), when the prompt is encoded. A structured_spec is to become a
+/// grammar. Answer: grammar_compiled, from any thread.
 struct grammar_compiled {
   request_id id;
   result<std::shared_ptr<const grammar>> structure;

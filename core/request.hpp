@@ -183,8 +183,8 @@ struct sequence_stats {
   std::int32_t cached_tokens = 0;  ///< prompt tokens served from the prefix cache
   std::int32_t completion_tokens = 0;
   std::int32_t unshown_tokens = 0;  ///< of choices that were made for best_of and not shown; in the first choice
-  /// Target forwards that committed tokens for it; of beams: for the lane of that number. This and what was drafted is in
-  /// the first choice also that of choices which were made for best_of and not shown.
+  /// Target forwards that committed tokens for it; of beams: for the lane of that number. This and what was drafted is
+  /// in the first choice also that of choices which were made for best_of and not shown.
   std::int32_t steps = 0;
   std::int32_t draft_tokens = 0;
   std::int32_t accepted_tokens = 0;

@@ -1,7 +1,6 @@
 #include "actors/compile_queue.hpp"
 
 #include <gtest/gtest.h>
-
 #include <unistd.h>
 
 #include <atomic>

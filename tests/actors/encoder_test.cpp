@@ -64,11 +64,14 @@ TEST(Encoder, WhoWithdrawsKeepsNoPlaceAndIsNotAnswered) {
     opened.wait();
   }));
   taken.get_future().wait();
-  ASSERT_TRUE(prompts.push(text_prompt(std::string(10, 'b')), [](const answer&) { FAIL(); }, request_id{2}));
-  EXPECT_FALSE(prompts.push(text_prompt("c"), [](const answer&) {}, request_id{3}));
+  ASSERT_TRUE(prompts.push(
+      text_prompt(std::string(10, 'b')), [](const answer&) { FAIL(); }, request_id{2}));
+  EXPECT_FALSE(prompts.push(
+      text_prompt("c"), [](const answer&) {}, request_id{3}));
   prompts.withdraw({2});
   std::promise<void> answered;
-  EXPECT_TRUE(prompts.push(text_prompt("c"), [&](const answer&) { answered.set_value(); }, request_id{3}));
+  EXPECT_TRUE(prompts.push(
+      text_prompt("c"), [&](const answer&) { answered.set_value(); }, request_id{3}));
   gate.set_value();
   answered.get_future().wait();
 }
