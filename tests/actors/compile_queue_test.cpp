@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <future>
 #include <stdexcept>
+#include <thread>
 
 #include "actors/structured_rules.hpp"
 #include "tests/support/toy_grammar.hpp"
@@ -185,6 +187,7 @@ TEST(CompileQueue, WhoWithdrawsKeepsNoPlaceAndIsNotAnswered) {
 TEST(CompileQueue, AFullQueueRefusesAndClosingAnswersWhatIsLeft) {
   const auto compiler = std::make_shared<scripted_compiler>();
   std::atomic<std::size_t> unavailable{0};
+  std::jthread opener;  // outlives the queue, which ends when it has let the compiler go
   {
     const auto queue = queue_of(compiler, 20s, limits::kCompileLanes + 1);
     const auto count = [&](const compiled_grammar& got) {
@@ -196,11 +199,10 @@ TEST(CompileQueue, AFullQueueRefusesAndClosingAnswersWhatIsLeft) {
     queue->push({2}, spec_of("b"), count);
     EXPECT_EQ(ask(*queue, spec_of("c")).error().code, error_code::overloaded);
     EXPECT_EQ(unavailable, 0u);
-    std::jthread opener([&] {
+    opener = std::jthread([&] {
       while (unavailable == 0) std::this_thread::sleep_for(1ms);
       compiler->release();
     });
-    opener.detach();
   }
   EXPECT_EQ(unavailable, limits::kCompileLanes + 1);
 }
