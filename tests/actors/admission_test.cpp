@@ -202,7 +202,8 @@ TEST(RequestRules, B1_BeamsMustFitBesideEachOther) {
 }
 
 TEST(RequestRules, ABadWordMayHaveAsManyTokensAsItsBoundSays) {
-  const auto word = [](std::size_t tokens) { return std::vector<std::vector<token_id>>(1, std::vector<token_id>(tokens, 1)); };
+  using words = std::vector<std::vector<token_id>>;
+  const auto word = [](std::size_t tokens) { return words(1, std::vector<token_id>(tokens, 1)); };
   EXPECT_TRUE(resolve_request(request(), prompt(2), bounds(), 1, word(limits::kMaxBadWordTokens)));
   const auto got = resolve_request(request(), prompt(2), bounds(), 1, word(limits::kMaxBadWordTokens + 1));
   EXPECT_EQ(got.error().message, "A bad word may have at most 1024 tokens, but one has 1025.");
