@@ -60,7 +60,7 @@ struct runtime_status {
   bool grammars_stuck = false;  ///< no new grammar can be compiled; all else works
   std::int32_t running = 0;
   std::int32_t waiting = 0;
-  std::int32_t blocks_used = 0;  ///< held by live sequences
+  std::int32_t blocks_used = 0;  ///< held, each once, until no draft source can write them any more
   std::int32_t blocks_total = 0;
   std::string device;
 };

@@ -108,7 +108,7 @@ job drawn_job(std::mt19937_64& random, const engine_options& options) {
 TEST(Beams, SurvivePressureCancelsFailuresAndKillsBesideSampledRequests) {
   std::int64_t preemptions = 0;
   std::int64_t whole = 0;
-  for (std::uint64_t seed = 0; seed < 250; ++seed) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
     std::mt19937_64 random(seed * 131 + 3);
     engine_options options;
     options.num_blocks = static_cast<std::int32_t>(10 + random() % 14);

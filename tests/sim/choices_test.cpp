@@ -167,16 +167,15 @@ double mean_logprob(sequence_id id, const job& wanted) {
   return sum / wanted.max_tokens;
 }
 
-/// Of choices that draft nothing: every token took a step, whichever are shown.
+/// Every token was an accepted draft or the last one of a step, whichever choices are shown.
 void expect_work_of_all(const simulated_engine& engine, sequence_id first, const job& wanted) {
-  std::int32_t steps = 0;
-  std::int32_t drafts = 0;
-  for (std::int32_t i = 0; i < wanted.n; ++i) {
-    steps += engine.view(choice(first, i)).stats.steps;
-    drafts += engine.view(choice(first, i)).stats.draft_tokens;
-  }
-  EXPECT_EQ(steps, std::max(wanted.best_of, wanted.n) * wanted.max_tokens);
-  EXPECT_EQ(drafts, 0);
+  sequence_stats all;
+  for (std::int32_t i = 0; i < wanted.n; ++i) all.add_work(engine.view(choice(first, i)).stats);
+  const auto& by_model = all.by_method[index_of(draft_method::draft_model)];
+  EXPECT_EQ(all.steps + all.accepted_tokens, wanted.best_of * wanted.max_tokens);
+  EXPECT_GE(all.draft_tokens, all.accepted_tokens);
+  EXPECT_EQ(by_model.draft_tokens, all.draft_tokens);
+  EXPECT_EQ(by_model.accepted_tokens, all.accepted_tokens);
 }
 
 TEST(BestOf, ShowsTheChoicesWithTheHighestMeanLogprobBestFirst) {
