@@ -108,7 +108,8 @@ struct metrics_registry::impl {
   std::int32_t blocks;
   Gauge& running = gauge("num_requests_running", "Sequences that take part in steps.");
   Gauge& waiting = gauge("num_requests_waiting", "Sequences admitted and not yet running.");
-  Gauge& kv_usage = gauge("kv_cache_usage_perc", "Share of KV blocks that are held, each once however many share it; 1 is all.");
+  Gauge& kv_usage =
+      gauge("kv_cache_usage_perc", "Share of KV blocks that are held, each once however many share it; 1 is all.");
   Gauge& websockets = gauge("websocket_connections", "Live WebSocket connections.");
   Gauge& grammars_waiting = gauge("grammar_requests_waiting", "Requests that wait for their grammar to be compiled.");
   Gauge& grammars_running = gauge("grammar_compiles_running", "Grammars that are being compiled.");
