@@ -30,7 +30,7 @@ result<void> admission_desk::open(const submit_generation& message) {
                             "takes (--max-num-queued-reqs, --max-num-seqs); try again later.",
                             requests_.size()));
   if (auto ok = check_request(*message.request, options_.bounds); !ok) return ok;
-  requests_.emplace(message.id, live_request{message, 0, {}});
+  requests_.emplace(message.id, live_request{.submission = message, .prompt = nullptr, .resolved = {}, .choices = {}});
   return {};
 }
 
@@ -42,11 +42,11 @@ result<void> admission_desk::make_room(std::size_t tokens) const {
                           live_tokens_, tokens, options_.max_live_tokens));
 }
 
-result<admission_desk::admission> admission_desk::admit(request_id id, std::vector<token_id> prompt,
-                                                        std::shared_ptr<const grammar> structure,
-                                                        std::vector<std::vector<token_id>> bad_words) {
-  TANDEM_ASSERT(encoding(id));
+result<void> admission_desk::take_prompt(request_id id, std::vector<token_id> prompt,
+                                         std::vector<std::vector<token_id>> bad_words) {
+  TANDEM_ASSERT(pending(id));
   auto& request = requests_.at(id);
+  TANDEM_ASSERT(!request.prompt);
   const auto& wanted = *request.submission.request;
   const std::size_t tokens = prompt.size() * static_cast<std::size_t>(wanted.sequences());
   auto refused = [&](error why) {
@@ -54,29 +54,35 @@ result<admission_desk::admission> admission_desk::admit(request_id id, std::vect
     return tl::unexpected(std::move(why));
   };
   auto resolved = resolve_request(wanted, prompt, options_.bounds, draw_seed(options_.seed, drawn_seeds_),
-                                  std::move(structure), std::move(bad_words));
+                                  std::move(bad_words));
   if (!resolved) return refused(std::move(resolved.error()));
   if (auto room = make_room(tokens); !room) return refused(std::move(room.error()));
   if (!wanted.sampling.seed) ++drawn_seeds_;
   request.tokens = tokens;
   live_tokens_ += tokens;
-  return place(request, std::make_shared<const std::vector<token_id>>(std::move(prompt)), *resolved);
+  request.prompt = std::make_shared<const std::vector<token_id>>(std::move(prompt));
+  request.resolved = std::move(*resolved);
+  return {};
 }
 
-admission_desk::admission admission_desk::place(live_request& request,
-                                                std::shared_ptr<const std::vector<token_id>> prompt,
-                                                const resolved_request& resolved) {
+admission_desk::admission admission_desk::admit(request_id id, std::shared_ptr<const grammar> structure) {
+  TANDEM_ASSERT(pending(id));
+  auto& request = requests_.at(id);
+  TANDEM_ASSERT(request.prompt);
   const auto& submission = request.submission;
   const auto& wanted = submission.request;
+  const auto prompt = std::exchange(request.prompt, nullptr);
+  const resolved_request resolved = std::exchange(request.resolved, {});
+  resolved.sampling->structure = std::move(structure);
   request.choices.resize(static_cast<std::size_t>(wanted->sequences()));
   admission out;
   for (std::int32_t choice = 0; choice < wanted->sequences(); ++choice) {
-    const sequence_id id{submission.id, choice};
+    const sequence_id name{id, choice};
     const bool shown = choice < wanted->n;
     request.choices[static_cast<std::size_t>(choice)].ended = !shown;
-    if (shown) out.streams.push_back({id, wanted, submission.client, prompt, submission.submitted});
+    if (shown) out.streams.push_back({name, wanted, submission.client, prompt, submission.submitted});
     admit_sequence admit;
-    admit.id = id;
+    admit.id = name;
     admit.request = wanted;
     admit.prompt = prompt;
     admit.sampling = resolved.sampling;
@@ -84,22 +90,43 @@ admission_desk::admission admission_desk::place(live_request& request,
     admit.max_tokens = resolved.max_tokens;
     admit.arrival = ++arrivals_;
     admit.submitted = submission.submitted;
-    if (wanted->timeout) admit.deadline = submission.submitted + *wanted->timeout;
+    admit.deadline = request.deadline();
     out.sequences.push_back(std::move(admit));
   }
   return out;
 }
 
+std::optional<time_point> admission_desk::live_request::deadline() const {
+  const auto& timeout = submission.request->timeout;
+  if (!timeout) return std::nullopt;
+  return submission.submitted + *timeout;
+}
+
+std::vector<request_id> admission_desk::late(time_point now) const {
+  std::vector<request_id> ids;
+  for (const auto& [id, request] : requests_) {
+    const auto deadline = request.deadline();
+    if (request.pending() && deadline && *deadline <= now) ids.push_back(id);
+  }
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+bool admission_desk::has_deadlines() const {
+  return std::any_of(requests_.begin(), requests_.end(),
+                     [](const auto& each) { return each.second.pending() && each.second.deadline(); });
+}
+
 std::shared_ptr<outlet> admission_desk::refuse(request_id id) {
-  TANDEM_ASSERT(encoding(id));
+  TANDEM_ASSERT(pending(id));
   auto to = client(id);
   forget(id);
   return to;
 }
 
-bool admission_desk::encoding(request_id id) const {
+bool admission_desk::pending(request_id id) const {
   const auto found = requests_.find(id);
-  return found != requests_.end() && found->second.choices.empty();
+  return found != requests_.end() && found->second.pending();
 }
 
 std::shared_ptr<outlet> admission_desk::client(request_id id) const {

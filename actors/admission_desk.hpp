@@ -34,16 +34,23 @@ class admission_desk {
     std::vector<open_stream> streams;
     std::vector<admit_sequence> sequences;
   };
-  /// Error: the request is refused and forgotten. Not to be called for requests that are not encoding().
-  /// `structure`: what the request's structured_spec became; `bad_words`: their ids.
-  result<admission> admit(request_id id, std::vector<token_id> prompt,
-                          std::shared_ptr<const grammar> structure = nullptr,
-                          std::vector<std::vector<token_id>> bad_words = {});
-  /// Forgets a request that is still encoding; gives back where its refusal goes.
+  /// What the prompt of a pending() request became, and the ids of its bad words. It counts from now on, also while its
+  /// grammar is compiled. Error: the request is refused and forgotten.
+  result<void> take_prompt(request_id id, std::vector<token_id> prompt,
+                           std::vector<std::vector<token_id>> bad_words = {});
+  /// Of a pending() request whose prompt was taken in. `structure`: what its structured_spec became.
+  admission admit(request_id id, std::shared_ptr<const grammar> structure = nullptr);
+  /// Forgets a request that is still pending; gives back where its refusal goes.
   std::shared_ptr<outlet> refuse(request_id id);
 
   bool live(request_id id) const { return requests_.contains(id); }
-  bool encoding(request_id id) const;
+  /// Its prompt is encoded or its grammar compiled.
+  bool pending(request_id id) const;
+  /// Pending requests whose deadline is not after `now`.
+  std::vector<request_id> late(time_point now) const;
+  /// Some pending request has a deadline.
+  bool has_deadlines() const;
+  const generation_request& wanted(request_id id) const { return *requests_.at(id).submission.request; }
   std::shared_ptr<outlet> client(request_id id) const;
   std::vector<request_id> live_requests() const;
   std::size_t size() const { return requests_.size(); }
@@ -66,13 +73,15 @@ class admission_desk {
   struct live_request {
     submit_generation submission;
     std::size_t tokens = 0;
-    std::vector<choice_state> choices;  ///< empty while it is encoded
+    std::shared_ptr<const std::vector<token_id>> prompt;  ///< between take_prompt() and admit()
+    resolved_request resolved;                            ///< as well
+    std::vector<choice_state> choices;                    ///< empty while it is pending
+    std::optional<time_point> deadline() const;
+    bool pending() const { return choices.empty(); }
   };
   void forget(request_id id);
   void forget_when_done(request_id id);
   result<void> make_room(std::size_t tokens) const;
-  admission place(live_request& request, std::shared_ptr<const std::vector<token_id>> prompt,
-                  const resolved_request& resolved);
 
   options options_;
   std::unordered_map<request_id, live_request> requests_;

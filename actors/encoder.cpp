@@ -59,7 +59,7 @@ encoder::~encoder() {
   for (auto& left : dropped) left.done(fail(error_code::unavailable, "The server is shutting down; try again later."));
 }
 
-result<void> encoder::push(std::shared_ptr<const prompt_source> prompt, answer done) {
+result<void> encoder::push(std::shared_ptr<const prompt_source> prompt, answer done, std::optional<request_id> who) {
   const std::size_t bytes = bytes_of(*prompt);
   if (options_.threads == 0) {
     done(encode(*prompt));
@@ -74,11 +74,20 @@ result<void> encoder::push(std::shared_ptr<const prompt_source> prompt, answer d
     if (queued_bytes_ > 0 && queued_bytes_ + bytes > options_.max_queued_bytes)
       return fail(error_code::overloaded,
                   fmt::format("{} bytes of prompts wait to be encoded; try again later.", queued_bytes_));
-    queue_.push_back({std::move(prompt), bytes, std::move(done)});
+    queue_.push_back({std::move(prompt), bytes, std::move(done), who});
     queued_bytes_ += bytes;
   }
   changed_.notify_one();
   return {};
+}
+
+void encoder::withdraw(request_id who) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(queue_, [&](const job& each) {
+    if (each.who != who) return false;
+    queued_bytes_ -= each.bytes;
+    return true;
+  });
 }
 
 /// One text of many megabytes would keep everybody else's prompts waiting, only to be refused for its length.

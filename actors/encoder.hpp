@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -39,7 +40,10 @@ class encoder {
   ~encoder();
 
   /// `done` is called once, on a thread of the encoder. Error: overloaded or unavailable, and `done` is never called.
-  result<void> push(std::shared_ptr<const prompt_source> prompt, answer done);
+  result<void> push(std::shared_ptr<const prompt_source> prompt, answer done,
+                    std::optional<request_id> who = std::nullopt);
+  /// The request's prompt waits no more, its place is free, and `done` is not called. One that is being encoded goes on.
+  void withdraw(request_id who);
 
   /// What push() computes; in the caller's thread. Does not throw.
   result<std::vector<token_id>> encode(const prompt_source& prompt) const;
@@ -51,6 +55,7 @@ class encoder {
     std::shared_ptr<const prompt_source> prompt;
     std::size_t bytes = 0;
     answer done;
+    std::optional<request_id> who;
   };
   void work();
   result<std::vector<token_id>> encode_text(const prompt_text& prompt) const;

@@ -1,6 +1,7 @@
 #include "actors/grammar_cache.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace tandem {
@@ -25,13 +26,17 @@ std::optional<compiled_grammar> grammar_cache::find(const structured_spec& spec)
 }
 
 void grammar_cache::keep(const structured_spec& spec, compiled_grammar outcome) {
+  if (find(spec)) drop(entries_.begin());
   const std::size_t bytes = bytes_of(spec, outcome);
+  if (bytes > max_bytes_) return;
   entries_.push_front({spec, std::move(outcome), bytes});
   bytes_ += bytes;
-  while (entries_.size() > limits::kMaxCachedGrammars || (bytes_ > max_bytes_ && entries_.size() > 1)) {
-    bytes_ -= entries_.back().bytes;
-    entries_.pop_back();
-  }
+  while (entries_.size() > limits::kMaxCachedGrammars || bytes_ > max_bytes_) drop(std::prev(entries_.end()));
+}
+
+void grammar_cache::drop(std::list<entry>::iterator which) {
+  bytes_ -= which->bytes;
+  entries_.erase(which);
 }
 
 }  // namespace tandem

@@ -19,7 +19,8 @@ class grammar_cache {
 
   /// What the spec became, if that is known; a refusal names spec.field.
   std::optional<compiled_grammar> find(const structured_spec& spec);
-  /// Pushes out the least recently used beyond limits::kMaxCachedGrammars and max_bytes.
+  /// Instead of what was known of the spec. Pushes out the least recently used beyond limits::kMaxCachedGrammars and
+  /// max_bytes; what is larger alone is not kept.
   void keep(const structured_spec& spec, compiled_grammar outcome);
   std::size_t size() const { return entries_.size(); }
 
@@ -29,6 +30,8 @@ class grammar_cache {
     compiled_grammar outcome;
     std::size_t bytes = 0;
   };
+  void drop(std::list<entry>::iterator which);
+
   std::size_t max_bytes_;
   std::list<entry> entries_;
   std::size_t bytes_ = 0;

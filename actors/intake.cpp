@@ -1,9 +1,11 @@
 #include "actors/intake.hpp"
 
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "actors/admission_desk.hpp"
+#include "config/limits.hpp"
 #include "core/assert.hpp"
 
 namespace tandem {
@@ -20,6 +22,7 @@ struct intake_state {
   scheduler_actor scheduler;
   streamer_actor streamer;
   std::optional<error> closed;  ///< why nothing more is taken
+  bool tick_armed = false;
 };
 
 using self_pointer = intake_actor::stateful_pointer<intake_state>;
@@ -34,6 +37,8 @@ const char* reason_of(const error& why) {
       return "too_large";
     case error_code::cancelled:
       return "cancelled";
+    case error_code::deadline:
+      return "timeout";
     case error_code::device_failed:
       return "internal";
     default:
@@ -49,7 +54,10 @@ void answer_refusal(intake_state& state, request_id id, outlet& client, error wh
   client.answer({id, std::move(why), nullptr});
 }
 
-void refuse_encoding(intake_state& state, request_id id, error why) {
+/// Of a request that is still pending: it keeps no place anywhere.
+void refuse_pending(intake_state& state, request_id id, error why) {
+  state.prompts->withdraw(id);
+  if (state.grammars) state.grammars->withdraw(id);
   const auto client = state.desk->refuse(id);
   answer_refusal(state, id, *client, std::move(why));
 }
@@ -60,21 +68,10 @@ void turn_away(intake_state& state, const submit_generation& message, error why)
   state.counters->live_requests.fetch_sub(1);
 }
 
-/// On a thread of the encoder: the prompt is done, its grammar is next.
-void compile_too(const intake_actor& me, const structured_spec& spec, compile_queue& grammars, prompt_encoded encoded) {
-  grammars.push(spec, [me, encoded = std::move(encoded)](compiled_grammar compiled) mutable {
-    if (compiled)
-      encoded.structure = *compiled;
-    else
-      encoded.tokens = tl::unexpected(std::move(compiled.error()));
-    caf::anon_send(me, std::move(encoded));
-  });
-}
-
 /// On the encoder's thread, behind the prompt.
 prompt_encoded with_bad_words(const encoder& words, const submit_generation& message,
                               result<std::vector<token_id>> tokens) {
-  prompt_encoded encoded{message.id, std::move(tokens), nullptr, {}};
+  prompt_encoded encoded{message.id, std::move(tokens), {}};
   if (!encoded.tokens || message.request->bad_words.empty()) return encoded;
   auto bad_words = words.encode_bad_words(message.request->bad_words);
   if (bad_words)
@@ -82,6 +79,14 @@ prompt_encoded with_bad_words(const encoder& words, const submit_generation& mes
   else
     encoded.tokens = tl::unexpected(std::move(bad_words.error()));
   return encoded;
+}
+
+/// Looks for missed deadlines while a pending request has one.
+void arm_tick(self_pointer self) {
+  auto& state = self->state;
+  if (state.tick_armed || !state.desk->has_deadlines()) return;
+  state.tick_armed = true;
+  self->delayed_send(self, limits::kTick, tick{});
 }
 
 void submit(self_pointer self, const submit_generation& message) {
@@ -92,34 +97,59 @@ void submit(self_pointer self, const submit_generation& message) {
   std::shared_ptr<const prompt_source> prompt(message.request, &message.request->prompt);
   intake_actor me = self;
   // The encoder itself makes the call, so it is there.
-  const auto answer = [me, message, words = state.prompts.get(),
-                       grammars = state.grammars](result<std::vector<token_id>> tokens) {
-    prompt_encoded encoded = with_bad_words(*words, message, std::move(tokens));
-    const auto& spec = message.request->structured;
-    if (encoded.tokens && spec) return compile_too(me, *spec, *grammars, std::move(encoded));
-    caf::anon_send(me, std::move(encoded));
+  const auto answer = [me, message, words = state.prompts.get()](result<std::vector<token_id>> tokens) {
+    caf::anon_send(me, with_bad_words(*words, message, std::move(tokens)));
   };
-  auto queued = state.prompts->push(std::move(prompt), answer);
-  if (!queued) refuse_encoding(state, message.id, std::move(queued.error()));
+  auto queued = state.prompts->push(std::move(prompt), answer, message.id);
+  if (!queued) return refuse_pending(state, message.id, std::move(queued.error()));
+  arm_tick(self);
 }
 
-void admit(self_pointer self, const prompt_encoded& message) {
+void start(self_pointer self, request_id id, std::shared_ptr<const grammar> structure) {
   auto& state = self->state;
-  if (!state.desk->encoding(message.id)) return;  // cancelled meanwhile
-  if (!message.tokens) return refuse_encoding(state, message.id, message.tokens.error());
-  const auto client = state.desk->client(message.id);
-  auto admission = state.desk->admit(message.id, *message.tokens, message.structure, message.bad_words);
-  if (!admission) return answer_refusal(state, message.id, *client, std::move(admission.error()));
-  client->answer({message.id, std::nullopt, admission->sequences.front().prompt});
-  for (auto& stream : admission->streams) self->send(state.streamer, std::move(stream));
-  for (auto& sequence : admission->sequences) self->send(state.scheduler, std::move(sequence));
+  auto admission = state.desk->admit(id, std::move(structure));
+  state.desk->client(id)->answer({id, std::nullopt, admission.sequences.front().prompt});
+  for (auto& stream : admission.streams) self->send(state.streamer, std::move(stream));
+  for (auto& sequence : admission.sequences) self->send(state.scheduler, std::move(sequence));
+}
+
+/// The prompt is there; its grammar is next.
+void take_prompt(self_pointer self, const prompt_encoded& message) {
+  auto& state = self->state;
+  const request_id id = message.id;
+  if (!state.desk->pending(id)) return;  // ended meanwhile
+  if (!message.tokens) return refuse_pending(state, id, message.tokens.error());
+  const auto client = state.desk->client(id);
+  auto taken = state.desk->take_prompt(id, *message.tokens, message.bad_words);
+  if (!taken) return answer_refusal(state, id, *client, std::move(taken.error()));
+  const auto& spec = state.desk->wanted(id).structured;
+  if (!spec) return start(self, id, nullptr);
+  intake_actor me = self;
+  state.grammars->push(id, *spec, [me, id](compiled_grammar compiled) {
+    caf::anon_send(me, grammar_compiled{id, std::move(compiled)});
+  });
+}
+
+void take_grammar(self_pointer self, const grammar_compiled& message) {
+  auto& state = self->state;
+  if (!state.desk->pending(message.id)) return;  // ended meanwhile
+  if (!message.structure) return refuse_pending(state, message.id, message.structure.error());
+  start(self, message.id, *message.structure);
+}
+
+void refuse_late(self_pointer self) {
+  auto& state = self->state;
+  state.tick_armed = false;
+  for (const request_id id : state.desk->late(self->clock().now()))
+    refuse_pending(state, id, {error_code::deadline, "The deadline passed before the request could start.", {}});
+  arm_tick(self);
 }
 
 void cancel(self_pointer self, request_id id) {
   auto& state = self->state;
   if (!state.desk->live(id)) return;
-  if (state.desk->encoding(id))
-    return refuse_encoding(state, id, {error_code::cancelled, "The request was cancelled before it started.", {}});
+  if (state.desk->pending(id))
+    return refuse_pending(state, id, {error_code::cancelled, "The request was cancelled before it started.", {}});
   self->send(state.scheduler, cancel_generation{id});
 }
 
@@ -150,7 +180,7 @@ void reconnect(self_pointer self, const connect_streamer& message) {
                   "The text stream of this request was lost by an internal fault; send the request again.",
                   {}};
   for (request_id id : state.desk->live_requests()) {
-    if (!state.desk->encoding(id)) break_off(self, id, why);
+    if (!state.desk->pending(id)) break_off(self, id, why);
   }
 }
 
@@ -158,8 +188,8 @@ void fail_all(self_pointer self, const fail_everything& message) {
   auto& state = self->state;
   state.closed = error{error_code::unavailable, message.message, {}};
   for (request_id id : state.desk->live_requests()) {
-    if (state.desk->encoding(id))
-      refuse_encoding(state, id, *state.closed);
+    if (state.desk->pending(id))
+      refuse_pending(state, id, *state.closed);
     else
       self->send(state.scheduler, cancel_generation{id});
   }
@@ -184,7 +214,8 @@ intake_actor::behavior_type run(self_pointer self, const std::shared_ptr<intake_
   take_options(self->state, *options);
   return {
       [self](const submit_generation& message) { submit(self, message); },
-      [self](const prompt_encoded& message) { admit(self, message); },
+      [self](const prompt_encoded& message) { take_prompt(self, message); },
+      [self](const grammar_compiled& message) { take_grammar(self, message); },
       [self](const request_retired& message) { self->state.desk->retire(message.id); },
       [self](const streams_ended& message) {
         for (const auto& id : message.ids) self->state.desk->end(id);
@@ -194,6 +225,7 @@ intake_actor::behavior_type run(self_pointer self, const std::shared_ptr<intake_
         self->state.closed =
             error{error_code::unavailable, "The server is shutting down and takes no new requests.", {}};
       },
+      [self](const tick&) { refuse_late(self); },
       [self](const cancel_everything&) {
         for (request_id id : self->state.desk->live_requests()) cancel(self, id);
       },

@@ -110,6 +110,10 @@ struct metrics_registry::impl {
   Gauge& waiting = gauge("num_requests_waiting", "Sequences admitted and not yet running.");
   Gauge& kv_usage = gauge("kv_cache_usage_perc", "Share of KV blocks that live sequences hold; 1 is all.");
   Gauge& websockets = gauge("websocket_connections", "Live WebSocket connections.");
+  Gauge& grammars_waiting = gauge("grammar_requests_waiting", "Requests that wait for their grammar to be compiled.");
+  Gauge& grammars_running = gauge("grammar_compiles_running", "Grammars that are being compiled.");
+  Gauge& grammars_abandoned =
+      gauge("grammar_compiles_abandoned", "Of them, those that took too long and that nobody waits for any more.");
   Gauge& device_busy =
       gauges("device_busy_ratio", "Device time of the last step over its duration.").Add(with("stream", "target"));
   Counter& preemptions = counter("num_preemptions_total", "Sequences that lost their KV to others.");
@@ -162,6 +166,12 @@ void metrics_registry::show(const live_counters& now) {
   all.waiting.Set(now.waiting.load(std::memory_order_relaxed));
   if (all.blocks > 0)
     all.kv_usage.Set(static_cast<double>(now.blocks_used.load(std::memory_order_relaxed)) / all.blocks);
+}
+
+void metrics_registry::show(const compile_status& now) {
+  impl_->grammars_waiting.Set(static_cast<double>(now.waiting));
+  impl_->grammars_running.Set(static_cast<double>(now.running));
+  impl_->grammars_abandoned.Set(static_cast<double>(now.abandoned));
 }
 
 void metrics_registry::record(const step_measured& step) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "actors/batch_view.hpp"
+#include "actors/compile_queue.hpp"
 #include "actors/custom_source.hpp"
 #include "actors/live_counters.hpp"
 #include "core/messages.hpp"
@@ -20,6 +21,7 @@ class metrics_registry {
 
   /// The gauges of what runs, waits and is held: set when somebody looks, so that they are right between steps too.
   void show(const live_counters& now);
+  void show(const compile_status& now);
   void record(const step_measured& step);
   void record(const sequence_measured& sequence);
   void record(const burst_measured& burst);

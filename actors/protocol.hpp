@@ -38,7 +38,7 @@ struct fail_streams {
   std::string message;
   bool quit = false;
 };
-/// scheduler → itself, every limits::kTick while there is something to watch.
+/// scheduler and intake → themselves, every limits::kTick while there is something to watch.
 struct tick {};
 /// runtime → supervisor, for tests of supervision: kill the actor of that name as a fault would.
 struct kill_actor {
@@ -63,9 +63,9 @@ struct connect_streamer {
 };
 
 using intake_actor =
-    caf::typed_actor<caf::reacts_to<submit_generation>, caf::reacts_to<prompt_encoded>, caf::reacts_to<request_retired>,
+    caf::typed_actor<caf::reacts_to<submit_generation>, caf::reacts_to<prompt_encoded>, caf::reacts_to<grammar_compiled>, caf::reacts_to<request_retired>,
                      caf::reacts_to<streams_ended>, caf::reacts_to<cancel_generation>, caf::reacts_to<begin_drain>,
-                     caf::reacts_to<cancel_everything>, caf::reacts_to<connect_streamer>,
+                     caf::reacts_to<tick>, caf::reacts_to<cancel_everything>, caf::reacts_to<connect_streamer>,
                      caf::reacts_to<fail_everything>>;
 
 /// supervisor → scheduler. A drafter is there (again).
@@ -99,6 +99,7 @@ using supervisor_actor = caf::typed_actor<caf::reacts_to<kill_actor>, caf::react
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tandem::submit_generation)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tandem::prompt_encoded)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tandem::grammar_compiled)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tandem::cancel_generation)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tandem::admit_sequence)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(tandem::match_prefix)

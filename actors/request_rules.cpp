@@ -252,7 +252,6 @@ result<void> check_request(const generation_request& request, const request_boun
 
 result<resolved_request> resolve_request(const generation_request& request, std::span<const token_id> prompt,
                                          const request_bounds& bounds, std::uint64_t drawn_seed,
-                                         std::shared_ptr<const grammar> structure,
                                          std::vector<std::vector<token_id>> bad_words) {
   if (prompt.empty()) return refuse("The prompt is empty; give at least one token.", "prompt");
   if (auto ok = check_ids("prompt", prompt, prompt.size(), bounds); !ok) return tl::unexpected(ok.error());
@@ -265,12 +264,14 @@ result<resolved_request> resolve_request(const generation_request& request, std:
                               request.sampling.min_tokens, *max_tokens),
                   "min_tokens");
   for (const auto& word : bad_words) {
-    if (auto ok = check_ids("bad_words", word, limits::kMaxBadWordTokens, bounds); !ok)
-      return tl::unexpected(ok.error());
+    if (word.size() > limits::kMaxBadWordTokens)
+      return refuse(fmt::format("A bad word may have at most {} tokens, but one has {}.", limits::kMaxBadWordTokens,
+                                word.size()),
+                    "bad_words");
+    if (auto ok = check_ids("bad_words", word, word.size(), bounds); !ok) return tl::unexpected(ok.error());
   }
   const std::uint64_t seed = request.sampling.seed.value_or(drawn_seed);
   auto sampling = resolve_sampling(request, bounds, seed);
-  sampling->structure = std::move(structure);
   sampling->bad_words = std::move(bad_words);
   const auto& allowed = sampling->allowed_token_ids;
   const auto& held = sampling->held_until_min_tokens;

@@ -30,7 +30,7 @@ struct request_bounds {
 
 /// A request's parameters with nothing left open.
 struct resolved_request {
-  std::shared_ptr<const sampling_params> sampling;
+  std::shared_ptr<sampling_params> sampling;  ///< without `structure`, which may still be compiled
   std::int32_t max_tokens = 0;
   std::uint64_t seed = 0;
 };
@@ -38,12 +38,10 @@ struct resolved_request {
 /// Everything that can be judged before the prompt is encoded. Error: invalid_argument naming the field.
 result<void> check_request(const generation_request& request, const request_bounds& bounds);
 
-/// Everything that needs ids: of the prompt and of the bad words. `drawn_seed` is used when the request has none;
-/// `structure` is what its structured_spec became.
+/// Everything that needs ids: of the prompt and of the bad words. `drawn_seed` is used when the request has none.
 /// Error: invalid_argument naming the field and the numbers that do not fit.
 result<resolved_request> resolve_request(const generation_request& request, std::span<const token_id> prompt,
                                          const request_bounds& bounds, std::uint64_t drawn_seed,
-                                         std::shared_ptr<const grammar> structure = nullptr,
                                          std::vector<std::vector<token_id>> bad_words = {});
 
 }  // namespace tandem

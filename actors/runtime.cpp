@@ -91,12 +91,14 @@ class actor_runtime final : public runtime {
     now.device = device().name;
     now.draining = counters.draining.load();
     now.stuck = now.running + now.waiting > 0 && since_progress() > limits::kStuckDevice;
+    now.grammars_stuck = parts_->grammars && parts_->grammars->status().stuck;
     now.ready = !counters.failed.load() && !now.stuck;
     return now;
   }
 
   std::string metrics_text() const override {
     parts_->metrics->show(*parts_->counters);
+    if (parts_->grammars) parts_->metrics->show(parts_->grammars->status());
     return parts_->metrics->text();
   }
   batch_view batch() const override { return parts_->metrics->batch(); }

@@ -57,6 +57,7 @@ struct runtime_status {
   bool ready = false;  ///< a first token is possible
   bool draining = false;
   bool stuck = false;  ///< work waits and no step ended for limits::kStuckDevice
+  bool grammars_stuck = false;  ///< no new grammar can be compiled; all else works
   std::int32_t running = 0;
   std::int32_t waiting = 0;
   std::int32_t blocks_used = 0;  ///< held by live sequences

@@ -47,11 +47,8 @@ sequence_stats total_stats(const engine::collected_answer& answer) {
     total.prompt_tokens = stats.prompt_tokens;
     total.cached_tokens = std::max(total.cached_tokens, stats.cached_tokens);
     total.completion_tokens += stats.completion_tokens + stats.unshown_tokens;
-    total.steps += stats.steps;
-    total.draft_tokens += stats.draft_tokens;
-    total.accepted_tokens += stats.accepted_tokens;
     total.preemptions += stats.preemptions;
-    total.add_drafting(stats);
+    total.add_work(stats);
     total.queue_ms = std::max(total.queue_ms, stats.queue_ms);
     total.prefill_ms = std::max(total.prefill_ms, stats.prefill_ms);
     total.decode_ms = std::max(total.decode_ms, stats.decode_ms);

@@ -34,7 +34,7 @@ inline constexpr std::size_t kMaxStopTokens = 256;
 inline constexpr std::size_t kMaxLogitBias = 4096;
 inline constexpr std::size_t kMaxBadWords = 256;        // of one request
 inline constexpr std::size_t kMaxBadWordBytes = 1024;   // of one word
-inline constexpr std::size_t kMaxBadWordTokens = 1024;  // of one word; so many output tokens are remembered for it
+inline constexpr std::size_t kMaxBadWordTokens = 1024;  // of one word; all but one are looked for in the output
 inline constexpr std::int32_t kMaxLogprobs = 20;        // alternatives per token
 
 // --- text -------------------------------------------------------------------------------------------------------

@@ -5,11 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "core/ids.hpp"
 #include "core/request.hpp"
 #include "core/result.hpp"
+#include "core/stuck_reason.hpp"
 
 namespace tandem {
 
@@ -28,6 +30,8 @@ class grammar_matcher {
   virtual bool is_complete() const = 0;
   /// An end token was accepted.
   virtual bool has_ended() const = 0;
+  /// Why it allows nothing any more although its grammar would (too_slow or broken). Nothing: it works.
+  virtual std::optional<stuck_reason> lost() const { return std::nullopt; }
 };
 
 /// Compiled for one vocabulary. Immutable, shared by all sequences that follow it.
@@ -42,7 +46,8 @@ class grammar {
 class grammar_compiler {
  public:
   virtual ~grammar_compiler() = default;
-  /// Errors: invalid_argument or too_large, with the reason; `param` is spec.field.
+  /// Errors: invalid_argument or too_large, with the reason; `param` is spec.field. What it throws is no fault of the
+  /// spec.
   virtual result<std::shared_ptr<const grammar>> compile(const structured_spec& spec) const = 0;
 };
 

@@ -31,9 +31,8 @@ struct submit_generation {
   time_point submitted{};
 };
 
-/// intake → encoder (own threads, not actors). A prompt is to become ids; a structured_spec goes on to the
-/// compile_queue (own threads, too) and becomes a grammar. Answer: prompt_encoded, from the encoder's thread, in any
-/// order between requests.
+/// intake → encoder (own threads, not actors). A prompt is to become ids. Answer: prompt_encoded, from the encoder's
+/// thread, in any order between requests.
 struct encode_prompt {
   request_id id;
   std::shared_ptr<const generation_request> request;
@@ -41,8 +40,13 @@ struct encode_prompt {
 struct prompt_encoded {
   request_id id;
   result<std::vector<token_id>> tokens;
-  std::shared_ptr<const grammar> structure;      ///< of a request with a structured_spec
   std::vector<std::vector<token_id>> bad_words;  ///< of the request's, as sampling_params has them
+};
+/// intake → compile_queue (own threads, not actors), when the prompt is encoded. A structured_spec is to become a grammar.
+/// Answer: grammar_compiled, from any thread.
+struct grammar_compiled {
+  request_id id;
+  result<std::shared_ptr<const grammar>> structure;
 };
 
 /// bridge → intake → scheduler (one mailbox each, so a cancel never overtakes its request). The client is gone or said

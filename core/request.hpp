@@ -132,7 +132,7 @@ struct generation_request {
   logprob_params logprobs;
   speculation_params speculation;
   std::optional<structured_spec> structured;  ///< what the output must be; absent: anything
-  std::vector<std::string> bad_words;         ///< texts that must not occur in the output; none empty
+  std::vector<std::string> bad_words;         ///< texts whose token sequences are not drawn; none empty
   std::int32_t n = 1;
   std::int32_t best_of = 1;                          ///< choices that are made, if more than n: the n best are shown
   std::optional<beam_params> beams;                  ///< absent: sampling
@@ -183,7 +183,9 @@ struct sequence_stats {
   std::int32_t cached_tokens = 0;  ///< prompt tokens served from the prefix cache
   std::int32_t completion_tokens = 0;
   std::int32_t unshown_tokens = 0;  ///< of choices that were made for best_of and not shown; in the first choice
-  std::int32_t steps = 0;           ///< target forwards that committed tokens for it
+  /// Target forwards that committed tokens for it; of beams: for the lane of that number. This and what was drafted is in
+  /// the first choice also that of choices which were made for best_of and not shown.
+  std::int32_t steps = 0;
   std::int32_t draft_tokens = 0;
   std::int32_t accepted_tokens = 0;
   std::int32_t preemptions = 0;
@@ -192,8 +194,11 @@ struct sequence_stats {
   double decode_ms = 0;                           ///< first token → last token
   std::array<drafting, kDraftMethods> by_method;  ///< by draft_method; sums to draft_tokens and accepted_tokens
 
-  /// For sums over choices.
-  void add_drafting(const sequence_stats& other) {
+  /// For sums over choices: steps and drafts.
+  void add_work(const sequence_stats& other) {
+    steps += other.steps;
+    draft_tokens += other.draft_tokens;
+    accepted_tokens += other.accepted_tokens;
     for (std::size_t method = 0; method < by_method.size(); ++method) {
       by_method[method].runs += other.by_method[method].runs;
       by_method[method].draft_tokens += other.by_method[method].draft_tokens;

@@ -8,12 +8,14 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/ids.hpp"
 #include "core/request.hpp"
 #include "core/speculation/evidence.hpp"
+#include "core/stuck_reason.hpp"
 
 namespace tandem {
 
@@ -92,8 +94,8 @@ struct slot_outcome {
   std::int32_t offer = -1;               ///< of step_rows::offers, the one they came from; -1: none
   std::int32_t accepted = 0;             ///< all of `tokens` but the last; when stuck, all
   std::vector<token_logprobs> logprobs;  ///< one per token, when asked for
-  /// Its grammar lets no token follow: it must end. `tokens` are accepted drafts only, possibly none.
-  bool stuck = false;
+  /// No token can follow: it must end. `tokens` are accepted drafts only, possibly none.
+  std::optional<stuck_reason> stuck;
   std::vector<token_logprobs> prompt_logprobs;  ///< of the tokens at first_position+1 …, when asked for
   /// When asked for, of every known row: the hidden states that enter the device's feature layers, in their order, then
   /// the last one after the final norm. rows_done × (feature layers + 1) × hidden.

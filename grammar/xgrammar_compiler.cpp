@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <exception>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -61,6 +62,8 @@ class xgrammar_compiler final : public grammar_compiler {
       if (spec.strict && !warnings.all().empty()) return refuse(spec, warnings.all().front());
       if (!allows_anything(*compiled)) return refuse(spec, "no text of this model's tokens fits it");
       return compiled;
+    } catch (const std::bad_alloc&) {
+      throw;  // not the spec's fault
     } catch (const std::exception& problem) {
       return refuse(spec, problem.what());
     }

@@ -48,9 +48,14 @@ void xgrammar_matcher::guarded(const Work& work) {
   try {
     work();
   } catch (const std::exception&) {
-    matcher_.reset();
+    lose(stuck_reason::broken);
   }
-  if (computing_time() - started > limits::kMaxMatcherTime) matcher_.reset();
+  if (computing_time() - started > limits::kMaxMatcherTime) lose(stuck_reason::too_slow);
+}
+
+void xgrammar_matcher::lose(stuck_reason why) {
+  matcher_.reset();
+  if (!lost_) lost_ = why;
 }
 
 xgrammar_matcher::xgrammar_matcher(const xgrammar::CompiledGrammar& compiled) {

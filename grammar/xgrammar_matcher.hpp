@@ -31,13 +31,16 @@ class xgrammar_matcher final : public grammar_matcher {
   void fill_mask(std::span<std::uint32_t> bits) override;
   bool is_complete() const override;
   bool has_ended() const override;
+  std::optional<stuck_reason> lost() const override { return lost_; }
 
  private:
   /// Calls `work`; what it throws, and too long a time, make the matcher lost.
   template <class Work>
   void guarded(const Work& work);
+  void lose(stuck_reason why);
 
   std::optional<xgrammar::GrammarMatcher> matcher_;  // empty: lost
+  std::optional<stuck_reason> lost_;
 };
 
 }  // namespace tandem

@@ -89,10 +89,7 @@ void write_tokens(json_writer& out, std::span<const token_id> tokens) {
 
 void call_counts::add(const sequence_stats& choice) {
   sum.completion_tokens += choice.completion_tokens + choice.unshown_tokens;
-  sum.steps += choice.steps;
-  sum.draft_tokens += choice.draft_tokens;
-  sum.accepted_tokens += choice.accepted_tokens;
-  sum.add_drafting(choice);
+  sum.add_work(choice);
   sum.queue_ms = std::max(sum.queue_ms, choice.queue_ms);
   sum.prefill_ms = std::max(sum.prefill_ms, choice.prefill_ms);
   sum.decode_ms = std::max(sum.decode_ms, choice.decode_ms);

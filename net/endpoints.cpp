@@ -51,6 +51,7 @@ answered answer_live(io_lane&, http_request&, std::weak_ptr<response_channel> ch
 
 answered answer_health(io_lane& lane, http_request&, std::weak_ptr<response_channel> channel) {
   std::string_view trouble;
+  std::string_view healthy = R"({"status":"ready"})";
   if (!lane.engine) {
     trouble = "The model is still loading; try again soon.";
   } else if (const runtime_status now = lane.engine->status(); now.draining || lane.stopping) {
@@ -59,8 +60,10 @@ answered answer_health(io_lane& lane, http_request&, std::weak_ptr<response_chan
     trouble = "Work waits and the engine makes no step; restart the server if this lasts.";
   } else if (!now.ready) {
     trouble = "The engine is not ready yet; try again soon.";
+  } else if (now.grammars_stuck) {
+    healthy = R"({"status":"ready","structured_output":"stuck"})";
   }
-  if (trouble.empty()) return reply_json(channel, R"({"status":"ready"})");
+  if (trouble.empty()) return reply_json(channel, std::string(healthy));
   return reply(channel, error_response(error{error_code::unavailable, std::string(trouble), {}}));
 }
 

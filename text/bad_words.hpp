@@ -1,5 +1,5 @@
 #pragma once
-/// Texts that must not occur in an output, as token sequences.
+/// Texts as the token sequences that are not drawn. The same text from other tokens is not seen.
 
 #include <span>
 #include <string>

@@ -93,6 +93,16 @@ bool constrained(const acceptance_input& input) {
   return input.matcher != nullptr && !input.matcher->has_ended();
 }
 
+std::optional<stuck_reason> lost(const acceptance_input& input) {
+  return input.matcher != nullptr ? input.matcher->lost() : std::nullopt;
+}
+
+/// The matcher takes the token, or why it does not although its mask had it.
+std::optional<stuck_reason> take(const acceptance_input& input, token_id token) {
+  if (!constrained(input) || input.matcher->accept(token)) return std::nullopt;
+  return lost(input).value_or(stuck_reason::broken);
+}
+
 /// Nothing: grammar or bad words leave no token. `output`: as recent_output, of this row.
 std::optional<row_verdict> verify_row(const acceptance_input& input, std::size_t row, const token_counts& counts,
                                       std::span<const token_id> output) {
@@ -131,7 +141,7 @@ acceptance_output verify_drafts(const acceptance_input& input, token_counts& cou
   std::vector<token_id> output(input.recent_output.begin(), input.recent_output.end());
   for (std::size_t row = 0; row <= input.drafts.size(); ++row) {
     const std::optional<row_verdict> verdict = verify_row(input, row, counts, output);
-    out.stuck = !verdict || (constrained(input) && !input.matcher->accept(verdict->token));
+    out.stuck = verdict ? take(input, verdict->token) : lost(input).value_or(stuck_reason::nothing_fits);
     if (out.stuck) break;
     // Counted before the next row is looked at: draft i is judged as if drafts 0 … i-1 were committed.
     counts.add_output(verdict->token);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "core/request.hpp"
 #include "core/sampling/token_counts.hpp"
 #include "core/step.hpp"
+#include "core/stuck_reason.hpp"
 
 namespace tandem {
 
@@ -37,7 +39,7 @@ struct acceptance_input {
 struct acceptance_output {
   std::vector<token_id> tokens;  ///< accepted drafts, then the token of the first differing row or the bonus token
   std::int32_t accepted = 0;
-  bool stuck = false;  ///< no token may follow: `tokens` are accepted drafts only
+  std::optional<stuck_reason> stuck;  ///< no token can follow: `tokens` are accepted drafts only
 };
 
 /// Coupled: the target's own token of row i is a function of (logits, key, position+i); accept while the draft equals

@@ -114,6 +114,7 @@ void scheduler::impl::settle_beams(choice_group& group) {
     return beams.candidates[static_cast<std::size_t>(lane->id.choice)].has_value();
   };
   if (!beams.due.empty() || !std::all_of(live.begin(), live.end(), has_spoken)) return;
+  for (sequence* lane : live) ++lane->stats.steps;
   beams.due = beams.search.advance(beams.take_candidates());
   if (beams.search.over()) finish_beams(group);
 }
@@ -166,7 +167,7 @@ void scheduler::impl::fork(sequence& lane, const sequence& parent) {
   const auto dropped = static_cast<std::ptrdiff_t>(std::min(full, lane.table.size()));
   let_go({lane.table.begin() + first, keeps_tail ? lane.table.begin() + dropped : lane.table.end()});
   if (has_tail) {
-    table.push_back(keeps_tail ? lane.table[full] : lease.take());
+    table.push_back(keeps_tail ? lane.table[full] : take_block());
     lane.copy_from = parent.table[full];
   }
   lane.table = std::move(table);
@@ -232,16 +233,16 @@ void scheduler::impl::finish_beams(choice_group& group) {
   const std::vector<sequence*> lanes = group.members;
   const std::vector<beam_hypothesis> best = group.beams->search.best();
   const std::optional<finish> wanted = group.beams->end_wanted;
-  const sequence_stats all = lanes.front()->stats;
+  const sequence_stats times = lanes.front()->stats;
   for (std::size_t rank = 0; rank < lanes.size(); ++rank) {
     const sequence& lane = *lanes[rank];
     static const beam_hypothesis kNothing;
     const beam_hypothesis& hypothesis = rank < best.size() ? best[rank] : kNothing;
     tokens_committed::entry entry = beam_entry(lane, hypothesis, wanted, options);
-    entry.stats = all;
+    entry.stats = times;
     if (rank > 0) entry.stats.preemptions = 0;
     entry.stats.completion_tokens = static_cast<std::int32_t>(hypothesis.tokens.size());
-    entry.stats.steps = entry.stats.completion_tokens;
+    entry.stats.steps = lane.stats.steps;  // of the lane, not of the beam: summed, they are those of the search
     totals.generated_tokens += entry.stats.completion_tokens;
     const finish_reason reason = entry.end->reason;
     tell(lane, std::move(entry));

@@ -61,18 +61,25 @@ void scheduler::impl::tell(const sequence& seq, tokens_committed::entry entry) {
   if (all_ended) tell_best(seq);
 }
 
+/// What the other choices cost goes to the best one, so that sums over what is shown are those of all that was made.
+void add_unshown(std::span<tokens_committed::entry> choices, std::span<const std::size_t> shown) {
+  sequence_stats& best = choices[shown.front()].stats;
+  for (std::size_t place = 0; place < choices.size(); ++place) {
+    if (std::find(shown.begin(), shown.end(), place) != shown.end()) continue;
+    best.unshown_tokens += choices[place].stats.completion_tokens;
+    best.add_work(choices[place].stats);
+  }
+}
+
 void scheduler::impl::tell_best(const sequence& seq) {
   const generation_request& request = *seq.request;
   std::vector<tokens_committed::entry> ballot = std::exchange(seq.group->ballot, {});
-  std::int32_t made = 0;
-  for (const auto& each : ballot) made += each.stats.completion_tokens;
   const auto shown = best_choices(ballot, static_cast<std::size_t>(request.n));
-  for (const std::size_t place : shown) made -= ballot[place].stats.completion_tokens;
+  add_unshown(ballot, shown);
   if (!out.committed) out.committed.emplace();
   for (std::size_t rank = 0; rank < shown.size(); ++rank) {
     tokens_committed::entry entry = std::move(ballot[shown[rank]]);
     entry.id = {seq.id.request, static_cast<std::int32_t>(rank)};
-    if (rank == 0) entry.stats.unshown_tokens = made;
     if (request.logprobs.top < 0) entry.logprobs.clear();
     out.committed->entries.push_back(std::move(entry));
   }

@@ -16,4 +16,7 @@ void append_entry(tokens_committed::entry& all, tokens_committed::entry next);
 /// place. Choices without tokens come behind all others, failed ones last.
 std::vector<std::size_t> best_choices(std::span<const tokens_committed::entry> choices, std::size_t count);
 
+/// Adds tokens, steps and drafts of the choices that are not `shown` to the first that is; at least one is.
+void add_unshown(std::span<tokens_committed::entry> choices, std::span<const std::size_t> shown);
+
 }  // namespace tandem

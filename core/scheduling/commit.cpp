@@ -70,17 +70,29 @@ std::optional<finish> end_after(sequence& seq, const scheduler_options& options,
   return std::nullopt;
 }
 
-finish stuck_end(const sequence& seq) {
+std::string stuck_message(const std::string& what, std::int32_t tokens, stuck_reason why) {
+  const std::string where = " cannot be followed any further after " + std::to_string(tokens) + " tokens";
+  switch (why) {
+    case stuck_reason::nothing_fits:
+      return what + where + ": none of the model's tokens fits. Check logit_bias, allowed_token_ids and bad_words.";
+    case stuck_reason::too_slow:
+      return what + where + ": finding a token that fits takes too long. Make it simpler.";
+    case stuck_reason::broken:
+      break;
+  }
+  return what + where + " because of a fault of this server; send the request again.";
+}
+
+/// Only what the client asked for is the client's mistake.
+finish stuck_end(const sequence& seq, stuck_reason why) {
   const auto& spec = seq.request->structured;
   finish end;
   end.reason = finish_reason::error;
-  end.code = error_code::invalid_argument;
+  end.code = why == stuck_reason::broken ? error_code::device_failed : error_code::invalid_argument;
   end.text_bytes = seq.visible_bytes;
   const std::string what =
       !spec ? std::string("'bad_words'") : spec->field.empty() ? std::string("The grammar") : "'" + spec->field + "'";
-  end.message = what + " cannot be followed any further after " + std::to_string(seq.output_length()) +
-                " tokens: none of the model's tokens fits, or finding one takes too long. Make it simpler, and check "
-                "logit_bias, allowed_token_ids and bad_words.";
+  end.message = stuck_message(what, seq.output_length(), why);
   return end;
 }
 
@@ -127,7 +139,7 @@ tokens_committed::entry commit_outcome(sequence& seq, const slot_outcome& outcom
   seq.computed += outcome.rows_done;
   if (given == 0) {
     seq.stats.draft_tokens += outcome.drafted;
-    if (outcome.stuck) entry.end = stuck_end(seq);
+    if (outcome.stuck) entry.end = stuck_end(seq, *outcome.stuck);
     if (seq.max_tokens == 0 && seq.pending() == 0) entry.end = finish{.reason = finish_reason::length, .text_bytes = 0};
     return entry;
   }
@@ -138,7 +150,7 @@ tokens_committed::entry commit_outcome(sequence& seq, const slot_outcome& outcom
   seq.stats.draft_tokens += outcome.drafted;
   seq.stats.accepted_tokens += accepted;
   seq.stats.completion_tokens = seq.output_length();
-  if (!entry.end && outcome.stuck) entry.end = stuck_end(seq);
+  if (!entry.end && outcome.stuck) entry.end = stuck_end(seq, *outcome.stuck);
   if (!entry.end && seq.stops) entry.held_bytes = seq.stops->held(seq.stop_cursor);
   return entry;
 }
@@ -159,7 +171,10 @@ tokens_committed::entry beam_entry(const sequence& lane, const beam_hypothesis& 
   entry.tokens = hypothesis.tokens;
   entry.accepted.assign(hypothesis.tokens.size(), 0);
   entry.logprobs = hypothesis.logprobs;
-  finish end = wanted.value_or(finish{.reason = hypothesis.complete ? finish_reason::stop : finish_reason::length});
+  finish end{.reason = hypothesis.complete ? finish_reason::stop : finish_reason::length};
+  // A complete beam is what it would have been without the cancel or the deadline; a lost step leaves none whole.
+  const bool cut_short = wanted && (!hypothesis.complete || wanted->reason == finish_reason::error);
+  if (cut_short) end = *wanted;
   const std::size_t shown = hypothesis.tokens.size() - (hypothesis.complete ? 1 : 0);  // an end token has no text
   end.text_bytes = 0;
   for (std::size_t i = 0; i < shown; ++i) end.text_bytes += visible_text(lane, options, hypothesis.tokens[i]).size();

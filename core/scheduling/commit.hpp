@@ -15,7 +15,8 @@ tokens_committed::entry commit_outcome(sequence& seq, const slot_outcome& outcom
 /// The last entry of a sequence that ends without new tokens (cancelled, timed out, device error).
 tokens_committed::entry end_entry(const sequence& seq, finish end);
 
-/// All that is told of a lane's hypothesis, when its beam search is over. `wanted`: why it ended early.
+/// All that is told of a lane's hypothesis, when its beam search is over. `wanted`: why it ended early, which is the
+/// end of those that are not complete.
 tokens_committed::entry beam_entry(const sequence& lane, const beam_hypothesis& hypothesis,
                                    const std::optional<finish>& wanted, const scheduler_options& options);
 

@@ -160,11 +160,33 @@ void scheduler::impl::release(sequence& seq) {
   let_go(blocks);
 }
 
+/// The allocator has one more hold on each, for us.
+void scheduler::impl::hold_pinned(const std::vector<block_id>& blocks) {
+  lease.note_pinned(holds.add(blocks));
+}
+
+/// Out of the lease into a table.
+block_id scheduler::impl::take_block() {
+  const block_id block = lease.take();
+  const std::int32_t fresh = holds.add({&block, 1});
+  TANDEM_ASSERT(fresh == 1);
+  return block;
+}
+
 void scheduler::impl::let_go(const std::vector<block_id>& blocks) {
   if (blocks.empty()) return;
   if (!out.release) out.release.emplace(release_blocks{pool_gen, {}});
   out.release->blocks.insert(out.release->blocks.end(), blocks.begin(), blocks.end());
-  lease.note_released(static_cast<std::int32_t>(blocks.size()));
+  lease.note_released(holds.drop(blocks));
+}
+
+/// Anew, from what holds blocks: for check().
+block_holds scheduler::impl::count_holds() const {
+  block_holds counted(options.num_kv_blocks);
+  for (const auto& [id, seq] : sequences) counted.add(seq->table);
+  for (const auto& [id, group] : groups) counted.add(group.kept.blocks);
+  for (const fenced_blocks& held : fenced) counted.add(held.blocks);
+  return counted;
 }
 
 void scheduler::impl::release_fenced(draft_method method, step_id step_done) {

@@ -36,7 +36,7 @@ void scheduler::impl::resolve_drafts(sequence& seq) {
 /// Extends the table to hold `tokens` positions as far as the lease goes; true when it does.
 bool scheduler::impl::cover(sequence& seq, std::int32_t tokens) {
   const std::int32_t need = blocks_for(tokens);
-  while (static_cast<std::int32_t>(seq.table.size()) < need && lease.size() > 0) seq.table.push_back(lease.take());
+  while (static_cast<std::int32_t>(seq.table.size()) < need && lease.size() > 0) seq.table.push_back(take_block());
   return static_cast<std::int32_t>(seq.table.size()) >= need;
 }
 
@@ -265,6 +265,7 @@ void scheduler::check() const {
     TANDEM_ASSERT(group.unstarted > 0 || !group.members.empty());
     TANDEM_ASSERT(group.kept.blocks.empty() || group.unstarted > 0);
   }
+  TANDEM_ASSERT(s.holds == s.count_holds());
   TANDEM_ASSERT(matching == static_cast<std::size_t>(s.matching));
   TANDEM_ASSERT(s.sequences.size() == s.running.size() + s.waiting.size() + matching);
   // Liveness: whoever waits, waits for an answer that will come.

@@ -78,6 +78,8 @@ leading_blocks scheduler::impl::computed_prompt(const sequence& seq) const {
 }
 
 void scheduler::impl::hold_again(const std::vector<block_id>& blocks) {
+  const std::int32_t fresh = holds.add(blocks);
+  TANDEM_ASSERT(fresh == 0);  // else they may be somebody else's by now
   if (!out.share) out.share.emplace(share_blocks{pool_gen, {}});
   out.share->blocks.insert(out.share->blocks.end(), blocks.begin(), blocks.end());
 }

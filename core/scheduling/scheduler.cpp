@@ -70,7 +70,10 @@ step_seen step_seen_of(const step_work& work, const step_outcome& outcome, const
 }  // namespace
 
 scheduler::impl::impl(scheduler_options opts, std::unique_ptr<speculation_policy> choice)
-    : options(std::move(opts)), policy(std::move(choice)), lease(options.num_kv_blocks), pool_gen(options.pool_gen) {
+    : options(std::move(opts)), policy(std::move(choice)),
+      lease(options.num_kv_blocks),
+      holds(options.num_kv_blocks),
+      pool_gen(options.pool_gen) {
   TANDEM_ASSERT(options.max_num_seqs > 0 && options.max_num_batched_tokens > 0 && options.block_size > 0);
   TANDEM_ASSERT(options.num_kv_blocks >= blocks_for(options.max_model_len));
   for (slot_id slot = options.max_num_seqs; slot-- > 0;) free_slots.push_back(slot);
@@ -136,6 +139,7 @@ void scheduler::impl::expire(time_point now) {
 
 void scheduler::impl::matched(const prefix_matched& message) {
   if (message.pool_gen != pool_gen) return;  // the pool that pinned them is gone
+  hold_pinned(message.blocks);
   sequence* seq = find(message.id);
   if (seq == nullptr || seq->at != sequence::stage::matching || seq->incarnation != message.incarnation) {
     return let_go(message.blocks);
@@ -148,7 +152,6 @@ void scheduler::impl::matched(const prefix_matched& message) {
   seq->published = static_cast<std::int32_t>(message.blocks.size());
   seq->published_draft = message.cached_draft / options.block_size;
   seq->source(draft_method::draft_model).known = message.cached_draft;
-  lease.note_pinned(seq->published);
   totals.prefix_queried_tokens += seq->length();
   totals.prefix_hit_tokens += message.cached_target;
   if (!std::exchange(seq->first_match_done, true)) {
@@ -321,7 +324,10 @@ void scheduler::impl::restart_allocator(const allocator_restarted& message) {
     seq->at = sequence::stage::waiting;
     waiting.emplace(seq->rank, seq.get());
   }
-  for (auto& [request, group] : groups) group.kept = {};  // gone with the old pool, like everything nobody runs with
+  for (auto& [request, group] : groups) {  // gone with the old pool, like everything nobody runs with
+    holds.drop(group.kept.blocks);
+    group.kept = {};
+  }
   out.adopt = std::move(adopt);
 }
 
@@ -380,9 +386,9 @@ scheduler::status scheduler::current() const {
   status now;
   now.running = static_cast<std::int32_t>(impl_->running.size());
   now.waiting = static_cast<std::int32_t>(impl_->waiting.size()) + impl_->matching;
-  for (const auto& [rank, seq] : impl_->running) now.blocks_used += static_cast<std::int32_t>(seq->table.size());
-  for (const auto& [id, group] : impl_->groups) now.blocks_used += static_cast<std::int32_t>(group.kept.blocks.size());
+  now.blocks_used = impl_->holds.distinct();
   now.blocks_leased = impl_->lease.size();
+  now.blocks_obtainable = impl_->lease.obtainable();
   now.steps = impl_->last_step;
   now.step_in_flight = impl_->in_flight != nullptr;
   now.step_started = impl_->launched;

@@ -74,8 +74,9 @@ class scheduler {
   struct status {
     std::int32_t running = 0;
     std::int32_t waiting = 0;
-    std::int32_t blocks_used = 0;    ///< held by live sequences
-    std::int32_t blocks_leased = 0;  ///< held by the lease, unused
+    std::int32_t blocks_used = 0;        ///< held by live sequences, each once
+    std::int32_t blocks_leased = 0;      ///< held by the lease, unused
+    std::int32_t blocks_obtainable = 0;  ///< leased, and about as many as the pool would lease
     step_id steps = 0;
     bool step_in_flight = false;
     time_point step_started{};

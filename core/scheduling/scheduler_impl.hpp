@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/scheduling/block_holds.hpp"
 #include "core/scheduling/block_lease.hpp"
 #include "core/scheduling/choice_group.hpp"
 #include "core/scheduling/scheduler.hpp"
@@ -48,7 +49,10 @@ struct scheduler::impl {
   void retire(sequence& seq, finish_reason reason);
   void tell_output(const sequence& seq);
   void release(sequence& seq);
+  void hold_pinned(const std::vector<block_id>& blocks);
+  block_id take_block();
   void let_go(const std::vector<block_id>& blocks);
+  block_holds count_holds() const;
   void release_fenced(draft_method method, step_id step_done);
   void publish(sequence& seq);
 
@@ -126,6 +130,7 @@ struct scheduler::impl {
   std::vector<std::uint32_t> slot_gens;
   closed_slots closed;
   block_lease lease;
+  block_holds holds;  // of running sequences, kept prompts and fenced blocks
   std::uint32_t pool_gen;
 
   struct source_state {

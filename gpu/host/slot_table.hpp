@@ -32,6 +32,7 @@ struct slot_state {
   std::vector<block_id> table;
   /// Target stream, of a sequence with a grammar: stands behind the last known token. Null there: it lost its way.
   std::unique_ptr<grammar_matcher> matcher;
+  stuck_reason matcher_lost = stuck_reason::broken;  ///< why it is null
   std::size_t output_kept = 0;          ///< how many output tokens the bad words look back at
   std::vector<token_id> recent_output;  ///< the last of them; target stream only
 

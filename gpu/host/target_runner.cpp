@@ -45,8 +45,9 @@ void target_runner::open_matchers(std::span<const slot_opening> opened) {
     if (!slot.constrained()) continue;
     slot.matcher = slot.sampling->structure->start();
     const auto output = std::span(*opening.known).subspan(static_cast<std::size_t>(opening.prompt_length));
-    if (!std::all_of(output.begin(), output.end(), [&](token_id token) { return slot.matcher->accept(token); }))
-      slot.matcher = nullptr;
+    if (std::all_of(output.begin(), output.end(), [&](token_id token) { return slot.matcher->accept(token); })) continue;
+    slot.matcher_lost = slot.matcher->lost().value_or(stuck_reason::broken);
+    slot.matcher = nullptr;
   }
 }
 
@@ -198,7 +199,7 @@ void target_runner::verify(planned& part, std::span<float> logits, std::int32_t 
   const auto vocabulary = static_cast<std::size_t>(executor_.shape().vocabulary_size);
   const slot_state& slot = *part.slot;
   if (slot.constrained() && !slot.matcher) {
-    part.out->stuck = true;
+    part.out->stuck = slot.matcher_lost;
     return;
   }
   const bool keeps_raw = slot.top_logprobs >= 0;

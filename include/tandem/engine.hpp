@@ -78,7 +78,7 @@ struct SamplingParams {
   std::optional<std::uint64_t> seed;  ///< the same seed, prompt and options give the same tokens
   std::vector<std::string> stop;
   std::vector<std::int32_t> stop_token_ids;
-  std::vector<std::string> bad_words;  ///< texts that must not occur in the answer
+  std::vector<std::string> bad_words;  ///< texts whose token sequences are not drawn; other tokens may spell them
   bool include_stop_str_in_output = false;
   bool ignore_eos = false;
   bool skip_special_tokens = true;
@@ -129,7 +129,8 @@ struct Event {
   std::string error;                       ///< with finish_reason "error", or when the request was refused
 };
 
-/// Counts of one choice. Definitions: docs/api.md.
+/// Counts of one choice; with best_of the first one's steps and drafts are also those of choices that are not given.
+/// Definitions: docs/api.md.
 struct Usage {
   std::int32_t prompt_tokens = 0;
   std::int32_t cached_tokens = 0;

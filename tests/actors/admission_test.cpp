@@ -201,10 +201,17 @@ TEST(RequestRules, B1_BeamsMustFitBesideEachOther) {
   EXPECT_FALSE(resolve_request(wanted, prompt(21), blocks, 1));
 }
 
+TEST(RequestRules, ABadWordMayHaveAsManyTokensAsItsBoundSays) {
+  const auto word = [](std::size_t tokens) { return std::vector{std::vector<token_id>(tokens, 1)}; };
+  EXPECT_TRUE(resolve_request(request(), prompt(2), bounds(), 1, word(limits::kMaxBadWordTokens)));
+  const auto got = resolve_request(request(), prompt(2), bounds(), 1, word(limits::kMaxBadWordTokens + 1));
+  EXPECT_EQ(got.error().message, "A bad word may have at most 1024 tokens, but one has 1025.");
+}
+
 TEST(RequestRules, BadWordsBecomeTokenSequencesOfTheSampling) {
-  const auto got = resolve_request(request(), prompt(2), bounds(), 1, nullptr, {{3, 4}, {5}});
+  const auto got = resolve_request(request(), prompt(2), bounds(), 1, {{3, 4}, {5}});
   EXPECT_EQ(got->sampling->bad_words, (std::vector<std::vector<token_id>>{{3, 4}, {5}}));
-  EXPECT_EQ(resolve_request(request(), prompt(2), bounds(), 1, nullptr, {{50}}).error().param, "bad_words");
+  EXPECT_EQ(resolve_request(request(), prompt(2), bounds(), 1, {{50}}).error().param, "bad_words");
 }
 
 class silent_outlet final : public outlet {
@@ -226,7 +233,8 @@ TEST(AdmissionDesk, CreditsComeBackWhenEveryChoiceIsRetiredAndTold) {
   ASSERT_TRUE(desk.open(submission(1, 2)));
   ASSERT_TRUE(desk.open(submission(2)));
   EXPECT_EQ(desk.open(submission(3)).error().code, error_code::overloaded);
-  ASSERT_EQ(desk.admit({1}, prompt(3))->sequences.size(), 2u);
+  ASSERT_TRUE(desk.take_prompt({1}, prompt(3)));
+  ASSERT_EQ(desk.admit({1}).sequences.size(), 2u);
   desk.retire({{1}, 0});
   EXPECT_TRUE(desk.end({{1}, 0}));
   EXPECT_FALSE(desk.end({{1}, 0}));
@@ -244,9 +252,10 @@ TEST(AdmissionDesk, ChoicesThatAreNotShownHaveNoStreamAndCreditsComeBackAllTheSa
   wanted.best_of = 4;
   ASSERT_TRUE(
       desk.open({{1}, std::make_shared<const generation_request>(wanted), std::make_shared<silent_outlet>(), {}}));
-  const auto admission = desk.admit({1}, prompt(3));
-  EXPECT_EQ(admission->sequences.size(), 4u);
-  EXPECT_EQ(admission->streams.size(), 2u);
+  ASSERT_TRUE(desk.take_prompt({1}, prompt(3)));
+  const auto admission = desk.admit({1});
+  EXPECT_EQ(admission.sequences.size(), 4u);
+  EXPECT_EQ(admission.streams.size(), 2u);
   EXPECT_EQ(desk.unended({1}).size(), 2u);
   for (std::int32_t choice = 0; choice < 4; ++choice) desk.retire({{1}, choice});
   EXPECT_TRUE(desk.end({{1}, 0}));
@@ -259,9 +268,27 @@ TEST(AdmissionDesk, PromptTokensAreBoundedButAnIdleServerTakesOne) {
   admission_desk desk({bounds(), 9, 10, 0});
   ASSERT_TRUE(desk.open(submission(1)));
   ASSERT_TRUE(desk.open(submission(2)));
-  EXPECT_TRUE(desk.admit({1}, prompt(12)).has_value());
-  EXPECT_EQ(desk.admit({2}, prompt(1)).error().code, error_code::overloaded);
+  EXPECT_TRUE(desk.take_prompt({1}, prompt(12)));  // counts while its grammar is compiled
+  EXPECT_EQ(desk.take_prompt({2}, prompt(1)).error().code, error_code::overloaded);
   EXPECT_FALSE(desk.live({2}));
+}
+
+TEST(AdmissionDesk, DeadlinesHoldWhileARequestIsPending) {
+  admission_desk desk({bounds(), 9, 100, 0});
+  auto wanted = request();
+  wanted.timeout = std::chrono::milliseconds(50);
+  const auto submit = [&](std::uint64_t id) {
+    return desk.open({{id}, std::make_shared<const generation_request>(wanted), std::make_shared<silent_outlet>(), {}});
+  };
+  ASSERT_TRUE(desk.open(submission(1)));
+  EXPECT_FALSE(desk.has_deadlines());
+  ASSERT_TRUE(submit(2) && submit(3));
+  ASSERT_TRUE(desk.take_prompt({3}, prompt(2)));  // waits for its grammar
+  EXPECT_TRUE(desk.late(time_point(std::chrono::milliseconds(49))).empty());
+  EXPECT_EQ(desk.late(time_point(std::chrono::milliseconds(50))), (std::vector<request_id>{{2}, {3}}));
+  desk.admit({3});
+  desk.refuse({2});
+  EXPECT_FALSE(desk.has_deadlines());  // the scheduler watches what was admitted
 }
 
 TEST(AdmissionDesk, EachRequestWithoutASeedDrawsItsOwn) {
@@ -271,8 +298,10 @@ TEST(AdmissionDesk, EachRequestWithoutASeedDrawsItsOwn) {
   for (std::uint64_t i = 1; i <= 3; ++i) {
     ASSERT_TRUE(first.open(submission(i)));
     ASSERT_TRUE(again.open(submission(i)));
-    keys.push_back(first.admit({i}, prompt(3))->sequences[0].noise_key);
-    EXPECT_EQ(again.admit({i}, prompt(3))->sequences[0].noise_key, keys.back());
+    ASSERT_TRUE(first.take_prompt({i}, prompt(3)));
+    ASSERT_TRUE(again.take_prompt({i}, prompt(3)));
+    keys.push_back(first.admit({i}).sequences[0].noise_key);
+    EXPECT_EQ(again.admit({i}).sequences[0].noise_key, keys.back());
   }
   EXPECT_NE(keys[0], keys[1]);
   EXPECT_NE(keys[1], keys[2]);

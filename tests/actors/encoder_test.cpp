@@ -54,6 +54,25 @@ TEST(Encoder, AFullQueueRefusesAndClosingAnswersWhatIsLeft) {
   EXPECT_EQ(answered, 1);
 }
 
+TEST(Encoder, WhoWithdrawsKeepsNoPlaceAndIsNotAnswered) {
+  std::promise<void> gate;
+  std::promise<void> taken;
+  auto opened = gate.get_future().share();
+  encoder prompts({.tokenizer = lab::make_lab_tokenizer(), .max_queued = 1, .max_queued_bytes = 10});
+  ASSERT_TRUE(prompts.push(text_prompt("a"), [&](const answer&) {
+    taken.set_value();
+    opened.wait();
+  }));
+  taken.get_future().wait();
+  ASSERT_TRUE(prompts.push(text_prompt(std::string(10, 'b')), [](const answer&) { FAIL(); }, request_id{2}));
+  EXPECT_FALSE(prompts.push(text_prompt("c"), [](const answer&) {}, request_id{3}));
+  prompts.withdraw({2});
+  std::promise<void> answered;
+  EXPECT_TRUE(prompts.push(text_prompt("c"), [&](const answer&) { answered.set_value(); }, request_id{3}));
+  gate.set_value();
+  answered.get_future().wait();
+}
+
 TEST(Encoder, TextThatCannotFitTheModelIsRefusedBeforeItIsEncoded) {
   encoder prompts({.tokenizer = lab::make_lab_tokenizer(), .threads = 0, .max_tokens = 4});
   EXPECT_TRUE(prompts.encode(*text_prompt("abcd")));

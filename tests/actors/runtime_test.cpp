@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <caf/all.hpp>
 #include <thread>
 
@@ -108,6 +109,53 @@ TEST(Runtime, KilledActorsAreReplacedWhileItWorks) {
     EXPECT_EQ(client->choice(id).tokens, sim::oracle(lab::made_prompt(5, i), 60));
   }
   expect_rest(*engine);
+}
+
+/// Never done until it is let go.
+class endless_compiler final : public grammar_compiler {
+ public:
+  result<std::shared_ptr<const grammar>> compile(const structured_spec&) const override {
+    while (!ended) std::this_thread::sleep_for(1ms);
+    return fail(error_code::invalid_argument, "no");
+  }
+  std::atomic<bool> ended{false};
+};
+
+generation_request endless_request() {
+  auto request = lab::ids_request(lab::made_prompt(5, 1), 8);
+  request.structured.emplace().kind = structured_spec::form::json_object;
+  return request;
+}
+
+bool waiting_for_grammars(const runtime& engine, int count) {
+  const std::string line = "tandem:grammar_requests_waiting{model_name=\"fake\"} " + std::to_string(count) + "\n";
+  for (int i = 0; i < 5000; ++i) {
+    if (engine.metrics_text().find(line) != std::string::npos) return true;
+    std::this_thread::sleep_for(1ms);
+  }
+  return false;
+}
+
+TEST(Runtime, CancelsAndDeadlinesReachRequestsThatWaitForTheirGrammar) {
+  auto parts = parts_of();
+  const auto compiler = std::make_shared<endless_compiler>();
+  parts.grammars = compiler;
+  parts.tokenizer = lab::make_lab_tokenizer({3});
+  auto engine = std::move(*make_runtime(options_of(draft_method::none, 0), std::move(parts)));
+  auto client = std::make_shared<lab::event_recorder>();
+  const auto cancelled = engine->submit(endless_request(), client);
+  ASSERT_TRUE(waiting_for_grammars(*engine, 1));
+  engine->cancel(cancelled);
+  ASSERT_TRUE(client->wait(cancelled, 1, kLong));
+  EXPECT_EQ(client->of(cancelled).refused->code, error_code::cancelled);
+  auto hurried = endless_request();
+  hurried.timeout = 50ms;
+  const auto late = engine->submit(hurried, client);
+  ASSERT_TRUE(client->wait(late, 1, kLong));
+  EXPECT_EQ(client->of(late).refused->code, error_code::deadline);
+  EXPECT_TRUE(waiting_for_grammars(*engine, 0));
+  expect_rest(*engine);
+  compiler->ended = true;
 }
 
 TEST(Runtime, F3_DrainFinishesTheOldAndRefusesTheNew) {

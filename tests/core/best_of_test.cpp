@@ -32,6 +32,28 @@ TEST(BestChoices, EmptyOnesComeBehindAndFailedOnesLast) {
   EXPECT_EQ(best_choices(choices, 3), (places{2, 1, 0}));
 }
 
+TEST(AddUnshown, TheFirstCarriesWhatTheOthersCost) {
+  std::vector<tokens_committed::entry> choices(4, choice_with({-1}));
+  for (int i = 0; i < 4; ++i) {
+    sequence_stats& stats = choices[static_cast<std::size_t>(i)].stats;
+    stats.completion_tokens = 10 + i;
+    stats.steps = 1 << i;
+    stats.draft_tokens = 100 << i;
+    stats.accepted_tokens = 10 << i;
+    stats.by_method[index_of(draft_method::ngram)].runs = 1 << i;
+  }
+  add_unshown(choices, places{2, 0});
+  const sequence_stats& best = choices[2].stats;
+  EXPECT_EQ(best.completion_tokens, 12);
+  EXPECT_EQ(best.unshown_tokens, 11 + 13);
+  EXPECT_EQ(best.steps, 2 + 4 + 8);
+  EXPECT_EQ(best.draft_tokens, 1400);
+  EXPECT_EQ(best.accepted_tokens, 140);
+  EXPECT_EQ(best.by_method[index_of(draft_method::ngram)].runs, 14);
+  EXPECT_EQ(choices[0].stats.steps, 1);
+  EXPECT_EQ(choices[0].stats.unshown_tokens, 0);
+}
+
 TEST(AppendEntry, JoinsWhatASequenceSaid) {
   tokens_committed::entry all = choice_with({-1});
   all.end.reset();

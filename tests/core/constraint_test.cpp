@@ -120,9 +120,36 @@ TEST(verify_drafts, is_stuck_where_parameters_leave_no_token_of_the_grammar) {
   rows.params.allowed_token_ids = {1, 2, 4, kEnd};
   const auto matcher = rules.start();
   const acceptance_output out = rows.verify(*matcher, {1, 2, 3}, false);
-  EXPECT_TRUE(out.stuck);
+  EXPECT_EQ(out.stuck, stuck_reason::nothing_fits);
   EXPECT_EQ(out.tokens, (std::vector<token_id>{1, 2}));
   EXPECT_EQ(out.accepted, 2);
+}
+
+/// Allows anything in its masks and takes nothing.
+class faulty_matcher final : public grammar_matcher {
+ public:
+  explicit faulty_matcher(std::optional<stuck_reason> why) : why_(why) {}
+  bool accept(token_id) override { return false; }
+  void rewind(std::int32_t) override {}
+  void fill_mask(std::span<std::uint32_t> bits) override {
+    for (std::uint32_t& word : bits) word = why_ ? 0 : ~0U;
+  }
+  bool is_complete() const override { return false; }
+  bool has_ended() const override { return false; }
+  std::optional<stuck_reason> lost() const override { return why_; }
+
+ private:
+  std::optional<stuck_reason> why_;
+};
+
+TEST(verify_drafts, says_when_the_matcher_is_to_blame_and_not_what_was_asked_for) {
+  for (const std::optional<stuck_reason> why : {std::optional<stuck_reason>(), {stuck_reason::too_slow}}) {
+    favoured_rows rows{{1, 2}};
+    faulty_matcher matcher(why);
+    const acceptance_output out = rows.verify(matcher, {}, false);
+    EXPECT_EQ(out.stuck, why.value_or(stuck_reason::broken));
+    EXPECT_TRUE(out.tokens.empty());
+  }
 }
 
 }  // namespace

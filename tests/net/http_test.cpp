@@ -244,6 +244,10 @@ TEST_F(http, F3_while_the_model_loads_only_live_is_well) {
   EXPECT_TRUE(early.has("Retry-After: 1"));
   server_->serve(runtime_);
   probe();
+  runtime_->change([&] { runtime_->state.grammars_stuck = true; });
+  const auto degraded = client.request("GET", "/health");
+  EXPECT_EQ(degraded.status, 200);
+  EXPECT_NE(degraded.body.find(R"("structured_output":"stuck")"), std::string::npos);
   runtime_->change([&] { runtime_->state.stuck = true; });
   EXPECT_EQ(client.request("GET", "/health").status, 503);
 }

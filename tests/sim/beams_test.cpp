@@ -2,6 +2,7 @@
 // or lost, and nothing is held behind it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 #include <set>
@@ -175,6 +176,42 @@ TEST(Beams, TellTheirBestSoFarWhenTheyAreCancelled) {
     expect_idle(engine, options);
   }
   EXPECT_GT(tokens, 60);
+}
+
+TEST(Beams, ThatAreCompleteWhenTheSearchIsCancelledHaveStopped) {
+  int complete = 0;
+  int cut = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    engine_options options;
+    options.end_tokens = {5, 17, 30, 41};
+    simulated_engine engine(options, seed);
+    std::mt19937_64 random(seed);
+    const auto id =
+        engine.submit({.prompt = random_prompt(random, 9), .max_tokens = 60, .n = 3, .beams = beam_params{}});
+    for (std::uint64_t i = random() % 120; i > 0; --i) engine.deliver_one();
+    engine.cancel(id);
+    engine.run_until_idle();
+    for (std::int32_t i = 0; i < 3; ++i) {
+      const client_view& view = engine.view(choice(id, i));
+      const auto& ends = options.end_tokens;
+      const bool ended = !view.tokens.empty() && std::find(ends.begin(), ends.end(), view.tokens.back()) != ends.end();
+      EXPECT_EQ(view.end->reason, ended ? finish_reason::stop : finish_reason::cancelled) << seed;
+      ++(ended ? complete : cut);
+    }
+  }
+  EXPECT_GT(complete, 10);
+  EXPECT_GT(cut, 10);
+}
+
+TEST(Beams, CountTheForwardsThatGaveLanesTheirCandidates) {
+  engine_options options;
+  simulated_engine engine(options, 1);
+  const job wanted{.prompt = std::vector<token_id>(9, 3), .max_tokens = 6, .n = 3, .beams = beam_params{}};
+  const auto first = engine.submit(wanted);
+  engine.run_until_idle();
+  std::int32_t steps = 0;
+  for (std::int32_t i = 0; i < wanted.n; ++i) steps += engine.view(choice(first, i)).stats.steps;
+  EXPECT_EQ(steps, 1 + (wanted.max_tokens - 1) * wanted.n);  // one row gives the first tokens of all
 }
 
 }  // namespace

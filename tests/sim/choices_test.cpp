@@ -44,6 +44,22 @@ TEST(Choices, ComputeTheirPromptOnceAtEveryLengthWithAndWithoutPrefixCaching) {
   }
 }
 
+TEST(Choices, CountTheBlocksThatTheyShareOnce) {
+  for (const bool caching : {true, false}) {
+    engine_options options;
+    options.prefix_caching = caching;
+    options.num_blocks = 64;
+    simulated_engine engine(options, 7);
+    std::mt19937_64 random(7);
+    const job wanted{.prompt = random_prompt(random, 8 * options.block_size + 1), .max_tokens = 3, .n = 5};
+    engine.submit(wanted);
+    std::int32_t most = 0;
+    while (engine.deliver_one()) most = std::max(most, engine.status().blocks_used);
+    EXPECT_EQ(most, 8 + wanted.n) << caching;  // the prompt's once, and each choice's own last one
+    expect_idle(engine, options);
+  }
+}
+
 TEST(Choices, ComputeTheirPromptOnceAlsoWhenTheFirstOneEndsInTheStepThatEndsThePrompt) {
   for (const bool caching : {true, false}) {
     engine_options options;
@@ -151,6 +167,18 @@ double mean_logprob(sequence_id id, const job& wanted) {
   return sum / wanted.max_tokens;
 }
 
+/// Of choices that draft nothing: every token took a step, whichever are shown.
+void expect_work_of_all(const simulated_engine& engine, sequence_id first, const job& wanted) {
+  std::int32_t steps = 0;
+  std::int32_t drafts = 0;
+  for (std::int32_t i = 0; i < wanted.n; ++i) {
+    steps += engine.view(choice(first, i)).stats.steps;
+    drafts += engine.view(choice(first, i)).stats.draft_tokens;
+  }
+  EXPECT_EQ(steps, std::max(wanted.best_of, wanted.n) * wanted.max_tokens);
+  EXPECT_EQ(drafts, 0);
+}
+
 TEST(BestOf, ShowsTheChoicesWithTheHighestMeanLogprobBestFirst) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     engine_options options;
@@ -181,6 +209,7 @@ TEST(BestOf, ShowsTheChoicesWithTheHighestMeanLogprobBestFirst) {
       }
       EXPECT_EQ(engine.view(choice(first, i)).stats.unshown_tokens, i == 0 ? 5 * wanted.max_tokens : 0);
     }
+    expect_work_of_all(engine, first, wanted);
     expect_idle(engine, options);
   }
 }

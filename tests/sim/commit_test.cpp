@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <tuple>
 
 namespace tandem {
 namespace {
@@ -61,6 +62,26 @@ TEST(Commit, EachLogProbabilityOfThePromptIsToldOnceWhereverAPreemptionComes) {
       EXPECT_EQ(told, expected);
       EXPECT_FALSE(seq.scores_prompt());
     }
+  }
+}
+
+TEST(Commit, OnlyWhatWasAskedForIsTheClientsMistake) {
+  generation_request request;
+  request.structured.emplace().field = "the_field";
+  for (const auto& [why, code, says] :
+       {std::tuple{stuck_reason::nothing_fits, error_code::invalid_argument, "none of the model's tokens fits"},
+        {stuck_reason::too_slow, error_code::invalid_argument, "takes too long"},
+        {stuck_reason::broken, error_code::device_failed, "fault of this server"}}) {
+    sequence seq = sequence_of(request);
+    slot_outcome outcome;
+    outcome.rows_done = seq.pending();
+    outcome.stuck = why;
+    const auto end = commit_outcome(seq, outcome, with_letters()).end;
+    ASSERT_TRUE(end);
+    EXPECT_EQ(end->reason, finish_reason::error);
+    EXPECT_EQ(end->code, code);
+    EXPECT_NE(end->message.find("'the_field' cannot be followed any further after 0 tokens"), std::string::npos);
+    EXPECT_NE(end->message.find(says), std::string::npos) << end->message;
   }
 }
 

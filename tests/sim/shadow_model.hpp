@@ -210,8 +210,10 @@ inline slot_outcome run_known_and_drafts(shadow_kv& kv, const step_rows& rows, c
   outcome.drafted = static_cast<std::int32_t>(std::min(possible + 1, drafts.size()));
   const auto say = [&] {
     const token_id next = follow(matcher, next_token(state));
-    outcome.stuck = next == kNoToken;
-    if (!outcome.stuck) outcome.tokens.push_back(next);
+    if (next == kNoToken)
+      outcome.stuck = matcher->lost().value_or(stuck_reason::nothing_fits);
+    else
+      outcome.tokens.push_back(next);
   };
   say();
   for (std::size_t i = 0; i < possible; ++i) {

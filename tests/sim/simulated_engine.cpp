@@ -162,6 +162,16 @@ void simulated_engine::run_allocator() {
   allocator_->check();
 }
 
+/// With nothing between them under way, scheduler and allocator agree on what is held, and the scheduler counts on no
+/// block that somebody holds.
+void simulated_engine::check_holds() const {
+  if (!allocator_in_.empty() || !allocator_out_.empty() || !supervisor_.empty()) return;
+  const scheduler::status now = scheduler_->current();
+  const block_allocator::counts pool = allocator_->count();
+  TANDEM_ASSERT(pool.held == now.blocks_used + now.blocks_leased);
+  TANDEM_ASSERT(now.blocks_obtainable - now.blocks_leased <= pool.free + pool.cached);
+}
+
 /// A block that is handed out anew has no work of its last owner before it, on either stream.
 void simulated_engine::check_unused(const std::vector<block_id>& blocks) const {
   const auto check = [&](const std::vector<block_id>& table) {
@@ -437,6 +447,7 @@ bool simulated_engine::deliver_one() {
   ready[std::uniform_int_distribution<std::size_t>(0, ready.size() - 1)(random_)]();
   now_ += std::chrono::microseconds(10);
   ++deliveries_;
+  check_holds();
   return true;
 }
 

@@ -130,6 +130,7 @@ class simulated_engine {
   draft_outcome propose_head(const draft_work& work);
   void count_prompt_rows(const step_rows& part);
   void tell_head(const step_rows& part, const slot_outcome& outcome);
+  void check_holds() const;
   void check_unused(const std::vector<block_id>& blocks) const;
   void check_pages(shadow_kv& pages, slot_id slot, std::int32_t position);
   bool device_can_run() const;
