@@ -5,26 +5,23 @@ Each part runs only where its package can be imported. With neither openai nor w
 ctest shows as skipped.
 """
 import asyncio
-import importlib.util
 import json
 import sys
 import unittest
 
+from client_packages import SKIPPED, have, offered
 from serving import Server, made, real
 
-HAVE_OPENAI = importlib.util.find_spec("openai") is not None
-HAVE_WEBSOCKETS = importlib.util.find_spec("websockets") is not None
-HAVE_LANGCHAIN = importlib.util.find_spec("langchain_openai") is not None
+HAVE_OPENAI = have("openai") and have("openai.resources.responses")
+HAVE_WEBSOCKETS = have("websockets")
+HAVE_LANGCHAIN = have("langchain_openai")
 if HAVE_OPENAI:
     import openai
-    HAVE_OPENAI = importlib.util.find_spec("openai.resources.responses") is not None
+    from openai.resources.responses import Responses
 if HAVE_WEBSOCKETS:
     import websockets
-if HAVE_OPENAI:
-    from openai.resources.responses import Responses
-HAVE_CONNECT = HAVE_OPENAI and HAVE_WEBSOCKETS and hasattr(Responses, "connect")
+HAVE_CONNECT = offered(HAVE_OPENAI and HAVE_WEBSOCKETS and hasattr(Responses, "connect"), "responses.connect() of openai")
 
-SKIPPED = 77
 WAIT_S = 120
 MORE = {"ignore_eos": True}
 
