@@ -51,7 +51,7 @@ net::cross_origin_rules rules_of(const config::cross_origin_options& given) {
   const auto or_any = [](const std::vector<std::string>& entries) {
     return entries.empty() ? std::vector<std::string>{"*"} : entries;
   };
-  return {given.origins, or_any(given.methods), or_any(given.headers), given.credentials};
+  return {given.origins, or_any(given.methods), or_any(given.headers), given.credentials, given.hosts};
 }
 
 std::optional<net::tls_files> tls_of(const config::tls_options& given) {
@@ -78,6 +78,8 @@ net::server_options edge_options(const config::options& options) {
   edge.max_requests_per_key = static_cast<std::size_t>(options.server.max_requests_per_key);
   edge.tls = tls_of(options.server.tls);
   edge.cross_origin = rules_of(options.server.cross_origin);
+  if (options.server.max_body_mib > 0)
+    edge.max_body_bytes = static_cast<std::size_t>(options.server.max_body_mib) << 20;
   edge.tool_calls = tool_calls_of(options.server.tool_calls);
   edge.served_names = options.server.served_model_names;
   if (edge.served_names.empty()) edge.served_names.push_back(engine::served_name(options.engine.model));

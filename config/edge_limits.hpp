@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "config/limits.hpp"
+
 namespace tandem::limits {
 
 // --- tools ------------------------------------------------------------------------------------------------------
@@ -14,10 +16,14 @@ inline constexpr std::size_t kMaxToolNameBytes = 64;
 inline constexpr std::size_t kMaxToolCallBytes = 4u << 20;  // of one call that a model writes, as JSON
 inline constexpr std::size_t kMaxHeldSpaceBytes = 256;      // white space that may turn out to stand before a call
 
+// --- bodies -----------------------------------------------------------------------------------------------------
+inline constexpr std::int32_t kMaxBodyMebibytes = 1024;  // upper bound of --max-body-mib
+static_assert(static_cast<std::size_t>(kMaxBodyMebibytes) << 20 <= kMaxUnfinishedBodyBytes);
+
 // --- who may ask ------------------------------------------------------------------------------------------------
 inline constexpr std::size_t kMaxApiKeys = 4096;
 inline constexpr std::size_t kMaxRequestsPerKey = 65'536;   // upper bound of --max-requests-per-key
-inline constexpr std::size_t kMaxCrossOriginEntries = 256;  // of each of --allowed-origins, -methods, -headers
+inline constexpr std::size_t kMaxCrossOriginEntries = 256;  // of each of --allowed-origins, -methods, -headers, -hosts
 inline constexpr std::chrono::seconds kPreflightAge{600};   // a browser remembers an answer to OPTIONS for this long
 
 // --- TLS --------------------------------------------------------------------------------------------------------

@@ -80,6 +80,7 @@ struct cross_origin_options {
   std::vector<std::string> methods;  ///< empty: any
   std::vector<std::string> headers;  ///< empty: any
   bool credentials = false;
+  std::vector<std::string> hosts;  ///< names of the server under which its own pages may use it; "*": any
 };
 
 /// What only `tandem serve` needs.
@@ -88,6 +89,7 @@ struct server_options {
   std::int32_t port = 8000;  ///< 0: a free one
   std::vector<std::string> api_keys;
   std::int32_t max_requests_per_key = 0;  ///< at once; 0: no bound
+  std::int32_t max_body_mib = 0;          ///< of one request; 0: limits::kMaxBodyBytes
   tls_options tls;
   cross_origin_options cross_origin;
   tool_call_parser tool_calls = tool_call_parser::automatic;

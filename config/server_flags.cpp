@@ -46,6 +46,8 @@ void add_cross_origin_flags(CLI::App& command, cross_origin_options& rules) {
            "Origins whose pages may use the API from a browser, [\"*\"] for all; default none");
   add_list(command, "--allowed-methods", rules.methods, "HTTP methods of such pages; default all");
   add_list(command, "--allowed-headers", rules.headers, "HTTP header fields of such pages; default all");
+  add_list(command, "--allowed-hosts", rules.hosts,
+           "Names of this server under which a browser may reach its page without TLS; local names need no mention");
   command.add_flag("--allow-credentials", rules.credentials, "Let such pages send cookies and certificates")
       ->group(kServerGroup);
 }
@@ -77,6 +79,12 @@ void add_key_flags(CLI::App& command, server_options& server) {
       ->group(kServerGroup);
 }
 
+void add_body_flags(CLI::App& command, server_options& server) {
+  add_number(command, "--max-body-mib", server.max_body_mib, 1, limits::kMaxBodyMebibytes,
+             "MiB of one request's body before 413; default " + std::to_string(limits::kMaxBodyBytes >> 20))
+      ->group(kServerGroup);
+}
+
 void add_tool_flags(CLI::App& command, server_options& server) {
   add_choice<tool_call_parser>(command, "--tool-call-parser", server.tool_calls,
                                {{"auto", tool_call_parser::automatic},
@@ -105,6 +113,7 @@ void add_server_flags(CLI::App& command, options& target) {
   add_number(command, "--shutdown-timeout", server.shutdown_timeout_s, 0, 3600,
              "Seconds that running requests get at shutdown; default 30")
       ->group(kServerGroup);
+  add_body_flags(command, server);
   add_tool_flags(command, server);
   add_cross_origin_flags(command, server.cross_origin);
   add_tls_flags(command, server.tls);

@@ -63,6 +63,23 @@ void write_top_map(json_writer& out, const token_logprobs& token, const token_te
   out.end_object();
 }
 
+void write_logprob_map(json_writer& out, const token_logprobs& token, const token_texts& texts) {
+  const auto entry = [&](token_id id, float logprob, std::int32_t rank) {
+    out.key(fmt::format("{}", id)).begin_object().key("logprob");
+    write_logprob(out, logprob);
+    out.key("rank").integer(rank).key("decoded_token").string(texts.bytes(id)).end_object();
+  };
+  out.begin_object();
+  bool chosen_listed = false;
+  std::int32_t rank = 0;
+  for (const auto& [id, logprob] : token.top) {
+    entry(id, logprob, ++rank);
+    chosen_listed = chosen_listed || id == token.token;
+  }
+  if (!chosen_listed) entry(token.token, token.logprob, token.rank);
+  out.end_object();
+}
+
 }  // namespace
 
 void write_finish(json_writer& out, const std::optional<finish>& end) {
@@ -174,24 +191,17 @@ void write_completion_logprobs(json_writer& out, const std::vector<token_logprob
   out.end_array().end_object();
 }
 
-void write_prompt_logprobs(json_writer& out, const std::vector<token_logprobs>& tokens, const token_texts& texts) {
-  const auto entry = [&](token_id id, float logprob, std::int32_t rank) {
-    out.key(fmt::format("{}", id)).begin_object().key("logprob");
-    write_logprob(out, logprob);
-    out.key("rank").integer(rank).key("decoded_token").string(texts.bytes(id)).end_object();
-  };
-  out.begin_array().null();
-  for (const token_logprobs& token : tokens) {
-    out.begin_object();
-    bool chosen_listed = false;
-    std::int32_t rank = 0;
-    for (const auto& [id, logprob] : token.top) {
-      entry(id, logprob, ++rank);
-      chosen_listed = chosen_listed || id == token.token;
-    }
-    if (!chosen_listed) entry(token.token, token.logprob, token.rank);
-    out.end_object();
-  }
+void write_logprob_maps(json_writer& out, const std::vector<token_logprobs>& tokens, const token_texts& texts) {
+  out.begin_array();
+  for (const token_logprobs& token : tokens) write_logprob_map(out, token, texts);
+  out.end_array();
+}
+
+void write_prompt_logprobs(json_writer& out, const std::vector<token_logprobs>& tokens, const token_texts& texts,
+                           bool from_start) {
+  out.begin_array();
+  if (from_start) out.null();
+  for (const token_logprobs& token : tokens) write_logprob_map(out, token, texts);
   out.end_array();
 }
 

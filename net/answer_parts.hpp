@@ -42,7 +42,10 @@ void write_chat_logprobs(json_writer& out, const std::vector<token_logprobs>& to
 /// text and is moved on. A token without a log-probability (the prompt's first) has rank 0 and an empty top.
 void write_completion_logprobs(json_writer& out, const std::vector<token_logprobs>& tokens, const token_texts& texts,
                                std::size_t& offset);
-/// vLLM's style: a list of {"id": {logprob, rank, decoded_token}}, null for the first prompt token.
-void write_prompt_logprobs(json_writer& out, const std::vector<token_logprobs>& tokens, const token_texts& texts);
+/// vLLM's style: a list of {"id": {logprob, rank, decoded_token}}.
+void write_logprob_maps(json_writer& out, const std::vector<token_logprobs>& tokens, const token_texts& texts);
+/// The same of a prompt, or of a part of it. `from_start`: null first, for the prompt's first token.
+void write_prompt_logprobs(json_writer& out, const std::vector<token_logprobs>& tokens, const token_texts& texts,
+                           bool from_start = true);
 
 }  // namespace tandem::net

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "config/limits.hpp"
 #include "core/assert.hpp"
 #include "net/openai_answers.hpp"
@@ -168,6 +170,16 @@ const std::vector<token_id>& api_answer::prompt_ids(std::size_t choice_index) co
 std::string api_answer::prompt_shown(std::size_t prompt) const {
   const std::string& given = format_.prompt_texts[prompt];
   return given.empty() ? context_.texts.decode(*prompts_[prompt]) : given;
+}
+
+bool api_answer::scores_prompt(const generation_event& event) const {
+  return format_.prompt_logprobs && !event.prompt_logprobs.empty();
+}
+
+void api_answer::write_prompt_part(json_writer& out, const generation_event& event, choice& at) const {
+  if (!format_.prompt_logprobs || (at.prompt_begun && event.prompt_logprobs.empty())) return;
+  out.key("prompt_logprobs");
+  write_prompt_logprobs(out, event.prompt_logprobs, context_.texts, !std::exchange(at.prompt_begun, true));
 }
 
 void api_answer::write_identity(json_writer& out, std::string_view object) const {

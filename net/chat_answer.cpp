@@ -82,12 +82,13 @@ class chat_answer final : public api_answer {
   void show(std::size_t index, const generation_event& event, choice& at, std::string& out) override {
     std::vector<std::string> deltas = deltas_of(index, event);
     const bool tokens_wanted = format_.logprobs || format_.return_token_ids;
-    if (deltas.empty() && !event.end && !(tokens_wanted && !event.tokens.empty())) return;
+    const bool prompt_part = index == 0 && scores_prompt(event);
+    if (deltas.empty() && !event.end && !prompt_part && !(tokens_wanted && !event.tokens.empty())) return;
     at.started = true;
     const bool ends_alone = event.end && !streams_.empty() && streams_[index].called();
     if (deltas.empty() || ends_alone) deltas.emplace_back("{}");
     for (std::size_t i = 0; i < deltas.size(); ++i)
-      out += chunk_of(index, deltas[i], event, i == 0, i + 1 == deltas.size());
+      out += chunk_of(index, at, deltas[i], event, i == 0, i + 1 == deltas.size());
   }
 
   std::vector<std::string> deltas_of(std::size_t index, const generation_event& event) {
@@ -98,8 +99,9 @@ class chat_answer final : public api_answer {
     return {content.take()};
   }
 
-  // An event's tokens go with its first chunk, its end with the last one.
-  std::string chunk_of(std::size_t index, std::string_view delta, const generation_event& event, bool first,
+  // An event's tokens go with its first chunk, its end with the last one. What is said of the prompt is said once, as
+  // in a whole answer.
+  std::string chunk_of(std::size_t index, choice& at, std::string_view delta, const generation_event& event, bool first,
                        bool last) {
     static const generation_event nothing;
     const generation_event& tokens = first ? event : nothing;
@@ -117,6 +119,7 @@ class chat_answer final : public api_answer {
       write_tokens(chunk, tokens.tokens);
     }
     chunk.end_object().end_array();
+    if (index == 0) write_prompt_part(chunk, tokens, at);
     return close_chunk(chunk, last && complete());
   }
 

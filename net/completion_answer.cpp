@@ -58,7 +58,7 @@ class completion_answer final : public api_answer {
  private:
   void show(std::size_t index, const generation_event& event, choice& at, std::string& out) override {
     const bool tokens_wanted = format_.logprobs || format_.return_token_ids;
-    const bool prompt_part = format_.echo && !event.prompt_logprobs.empty();
+    const bool prompt_part = scores_prompt(event) || (format_.echo && !event.prompt_logprobs.empty());
     if (event.text.empty() && !event.end && !prompt_part && !(tokens_wanted && !event.tokens.empty())) return;
     out += chunk(index, event, at, true);
   }
@@ -75,6 +75,7 @@ class completion_answer final : public api_answer {
       out.null();
     }
     write_finish(out, event.end);
+    write_prompt_part(out, event, at);
     if (format_.return_token_ids) write_ids(out, index, event.tokens, !at.started);
     at.started = true;
     out.end_object().end_array();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "config/edge_limits.hpp"
 #include "net/openai_answers.hpp"
@@ -11,6 +12,9 @@ namespace tandem::net {
 namespace {
 
 using fields = std::vector<std::pair<std::string, std::string>>;
+
+// Reserved: RFC 6761, RFC 6762, RFC 8375, and ICANN's word on .internal.
+constexpr std::array<std::string_view, 4> kLocalDomains{".localhost", ".local", ".home.arpa", ".internal"};
 
 bool lists(const std::vector<std::string>& entries, std::string_view wanted) {
   return std::any_of(entries.begin(), entries.end(),
@@ -42,6 +46,32 @@ bool same_origin(const http_request& head) {
   const std::string_view origin = head.header("Origin");
   const std::size_t scheme = origin.find("://");
   return scheme != std::string_view::npos && equal_ignoring_case(origin.substr(scheme + 3), head.header("Host"));
+}
+
+bool ends_with(std::string_view name, std::string_view end) {
+  return name.size() > end.size() && equal_ignoring_case(name.substr(name.size() - end.size()), end);
+}
+
+// A host without its port and the root's dot.
+std::string_view name_of_host(std::string_view host) {
+  if (host.starts_with('[')) return host.substr(0, host.find(']') + 1);
+  host = host.substr(0, host.find(':'));
+  return host.ends_with('.') ? host.substr(0, host.size() - 1) : host;
+}
+
+// An address, which a browser writes as digits and dots or in brackets, or a name that public DNS gives to nobody.
+bool is_local_name(std::string_view name) {
+  if (name.starts_with('[')) return true;
+  if (name.find_first_not_of("0123456789.") == std::string_view::npos) return true;
+  if (name.find('.') == std::string_view::npos) return true;
+  return std::any_of(kLocalDomains.begin(), kLocalDomains.end(),
+                     [&](std::string_view domain) { return ends_with(name, domain); });
+}
+
+bool is_listed_name(const std::vector<std::string>& entries, std::string_view name) {
+  return lists(entries, name) || std::any_of(entries.begin(), entries.end(), [&](std::string_view entry) {
+           return entry.starts_with("*.") && ends_with(name, entry.substr(1));
+         });
 }
 
 }  // namespace
@@ -80,7 +110,15 @@ http_response answer_preflight(const cross_origin_rules& rules, const http_reque
 }
 
 bool may_open_socket(const cross_origin_rules& rules, const http_request& head) {
-  return head.header("Origin").empty() || same_origin(head) || rules.allow(head.header("Origin"));
+  if (head.header("Origin").empty() || rules.allow(head.header("Origin"))) return true;
+  return same_origin(head) && !is_rebound(rules, head);
+}
+
+bool is_rebound(const cross_origin_rules& rules, const http_request& head) {
+  const std::string_view origin = head.header("Origin");
+  if (!same_origin(head) || rules.allow(origin) || origin.starts_with("https://")) return false;
+  const std::string_view name = name_of_host(head.header("Host"));
+  return !is_local_name(name) && !is_listed_name(rules.hosts, name);
 }
 
 }  // namespace tandem::net

@@ -15,6 +15,8 @@ struct cross_origin_rules {
   std::vector<std::string> methods;
   std::vector<std::string> headers;
   bool credentials = false;  ///< pages may send what the browser knows of this server
+  /// Names of this server beside local ones, e.g. "llm.example.com" or "*.example.com"; see is_rebound().
+  std::vector<std::string> hosts;
 
   bool allow(std::string_view origin) const;
 };
@@ -30,5 +32,11 @@ std::vector<std::pair<std::string, std::string>> cross_origin_fields(const cross
 /// Whether a page may open a WebSocket here: of the server's own origin, or of an allowed one. Browsers ask nobody
 /// before they do it.
 bool may_open_socket(const cross_origin_rules& rules, const http_request& head);
+
+/// Whether a page asks that may belong to another site: its owner can point a name of his at this server's address (DNS
+/// rebinding), and the browser then takes server and page for one origin. Not so by an address, by a name that no
+/// stranger can own, by TLS, whose certificate proves the name, and by a name or origin that the rules list. A request
+/// without Origin is no page's.
+bool is_rebound(const cross_origin_rules& rules, const http_request& head);
 
 }  // namespace tandem::net

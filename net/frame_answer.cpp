@@ -20,14 +20,17 @@ class frame_answer final : public api_answer {
   }
 
  private:
-  void show(std::size_t index, const generation_event& event, choice&, std::string& out) override {
-    if (event.text.empty() && event.tokens.empty() && !event.end) return;
+  void show(std::size_t index, const generation_event& event, choice& at, std::string& out) override {
+    const bool prompt_part = index == 0 && scores_prompt(event);
+    if (event.text.empty() && event.tokens.empty() && !event.end && !prompt_part) return;
     if (event.end && event.end->reason == finish_reason::error) return;  // fail() tells
     json_writer frame;
     frame.begin_object().key("id").raw(id_json_);
     if (format_.n > 1) frame.key("index").integer(static_cast<std::int64_t>(index));
     frame.key("text").string(event.text).key("token_ids");
     write_tokens(frame, event.tokens);
+    if (format_.logprobs) write_logprob_maps(frame.key("logprobs"), event.logprobs, context_.texts);
+    if (index == 0) write_prompt_part(frame, event, at);
     if (format_.include_drafts) write_drafts(frame, event, runs_[index]);
     if (event.end) write_finish(frame, event.end);
     if (complete()) {

@@ -198,8 +198,9 @@ void http_session::begin_stream(http_response head, std::string_view ping) {
 void http_session::write(std::string_view bytes) {
   if (phase_ != phase::answering || !streaming_ || bytes.empty()) return;
   wrote_since_ping_ = true;
+  const bool lags = reader_lags();  // a large piece is no fault of a reader that had taken what was before it
   writer_.send(chunked_ ? chunk_of(bytes) : std::string(bytes), shared_from_this());
-  if (writer_.waiting() > lane_.edge.options.max_outbox_bytes) cut();  // a reader too slow must not cost memory
+  if (lags) cut();  // a reader too slow must not cost memory
 }
 
 void http_session::end_stream(bool broken) {

@@ -32,6 +32,7 @@ class http_session final : public connection,
   void begin_stream(http_response head, std::string_view ping) override;
   void write(std::string_view bytes) override;
   void end_stream(bool broken) override;
+  key_lease hand_over_lease() override { return std::move(lease_); }
 
  private:
   enum class phase { handshake, idle, header, body, answering, linger, closed };

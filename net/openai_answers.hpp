@@ -68,6 +68,7 @@ class api_answer {
     std::optional<tandem::finish> end;
     std::size_t text_offset = 0;  ///< characters, for completions' logprobs
     bool started = false;         ///< a chunk with this choice went out
+    bool prompt_begun = false;    ///< log-probabilities of the prompt, or that its first token has none, went out
   };
 
   /// What a stream shows of `event`; `at` is its choice with the event taken in.
@@ -77,6 +78,10 @@ class api_answer {
 
   const std::vector<token_id>& prompt_ids(std::size_t choice_index) const;
   std::string prompt_shown(std::size_t prompt) const;
+  /// Whether `event` brings log-probabilities of the prompt that the client asked for.
+  bool scores_prompt(const generation_event& event) const;
+  /// `prompt_logprobs` of a stream, in parts as they come: with `event`, where it is the next part or the first chunk.
+  void write_prompt_part(json_writer& out, const generation_event& event, choice& at) const;
   void write_identity(json_writer& out, std::string_view object) const;
 
   answer_format format_;

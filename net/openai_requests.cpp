@@ -118,9 +118,6 @@ void read_answer_fields(field_reader& fields, api_request& out) {
 }
 
 void check_scoring(field_reader& fields, const api_request& out, const generation_request& request) {
-  if (out.stream && out.prompt_logprobs) {
-    fields.refuse("prompt_logprobs", "'prompt_logprobs' comes only with whole answers; leave out 'stream'.");
-  }
   if (out.stream && request.best_of > request.n) {
     fields.refuse("best_of",
                   "'best_of' above 'n' cannot be streamed: the best are known at the end; leave out 'stream'.");
@@ -145,7 +142,8 @@ result<api_request> spread(field_reader& fields, api_request out, const generati
   return out;
 }
 
-void read_completion_logprobs(field_reader& fields, api_request& out, generation_request& request) {
+// As completions have them, and vLLM everywhere.
+void read_counted_logprobs(field_reader& fields, api_request& out, generation_request& request) {
   request.logprobs.top = read_top(fields, "logprobs");
   request.logprobs.prompt_top = read_top(fields, "prompt_logprobs");
   out.logprobs = request.logprobs.top >= 0;
@@ -198,9 +196,7 @@ result<api_request> parse_generate(std::string_view body, std::string_view timeo
   prompt_list prompts = read_prompts(fields, facts);
   read_generation_fields(fields, timeout_header, facts, common);
   read_answer_fields(fields, out);
-  for (const std::string_view name : {"logprobs", "prompt_logprobs"}) {
-    if (fields.any(name)) fields.refuse(name, fmt::format("/generate gives no '{}'; use /v1/completions.", name));
-  }
+  read_counted_logprobs(fields, out, common);
   return spread(fields, std::move(out), common, std::move(prompts));
 }
 
@@ -217,7 +213,7 @@ result<api_request> parse_completion(std::string_view body, std::string_view tim
   read_generation_fields(fields, timeout_header, facts, common);
   read_answer_fields(fields, out);
   out.echo = fields.boolean("echo").value_or(false);
-  read_completion_logprobs(fields, out, common);
+  read_counted_logprobs(fields, out, common);
   return spread(fields, std::move(out), common, std::move(prompts));
 }
 
@@ -264,9 +260,7 @@ result<api_request> frame_request(field_reader& fields, const request_facts& fac
   out.include_timings = fields.boolean("include_timings").value_or(false);
   out.include_drafts = fields.boolean("include_drafts").value_or(false);
   out.skip_special_tokens = common.stopping.skip_special_tokens;
-  for (const std::string_view name : {"logprobs", "prompt_logprobs"}) {
-    if (fields.any(name)) fields.refuse(name, fmt::format("/ws gives no '{}'; use /v1/completions.", name));
-  }
+  read_counted_logprobs(fields, out, common);
   return spread(fields, std::move(out), common, std::move(call.prompts));
 }
 

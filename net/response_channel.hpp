@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "net/api_keys.hpp"
 #include "net/http_message.hpp"
 
 namespace tandem::net {
@@ -19,6 +20,8 @@ class response_channel {
   virtual void write(std::string_view bytes) = 0;
   /// `broken`: the stream ended with an error and the connection is closed behind it.
   virtual void end_stream(bool broken) = 0;
+  /// What makes the request count as its key's: for work that goes on behind the answer.
+  virtual key_lease hand_over_lease() = 0;
 };
 
 /// A request under way on a connection.

@@ -79,17 +79,30 @@ found_route find_route(std::string_view path, std::string_view method) {
 }
 
 // A browser opens a WebSocket to any address a page names and says which page that was; without this, every site could
-// drive a server on the loopback address and read its answers. A key already keeps pages out.
-bool from_foreign_page(const edge_state& edge, const http_request& head) {
-  return head.upgrades_to_websocket && edge.keys.open() && !may_open_socket(edge.options.cross_origin, head);
+// drive a server on the loopback address and read its answers. Over HTTP it asks first, unless the page made it believe
+// that server and page are one. A key already keeps pages out.
+std::optional<http_response> page_refusal(const edge_state& edge, const http_request& head) {
+  const cross_origin_rules& rules = edge.options.cross_origin;
+  if (!edge.keys.open()) return std::nullopt;
+  if (is_rebound(rules, head)) {
+    return error_response(403,
+                          fmt::format("A browser's page may not use this server by the name '{}'; see --allowed-hosts.",
+                                      head.header("Host").substr(0, 256)),
+                          "foreign_host");
+  }
+  if (!head.upgrades_to_websocket || may_open_socket(rules, head)) return std::nullopt;
+  return error_response(403, "A page of another origin may not open a WebSocket here; see --allowed-origins.",
+                        "foreign_origin");
 }
 
-// A browser sends other types across origins without asking, so they could drive a server on the loopback address.
-bool is_json(std::string_view content_type) {
+// A browser sends other types across origins without asking, and a page can leave the type out; so they could drive a
+// server on the loopback address.
+bool is_json(const http_request& head) {
+  const std::string_view content_type = head.header("Content-Type");
   const std::string_view type = content_type.substr(0, content_type.find(';'));
   const std::size_t end = type.find_last_not_of(" \t");
-  return content_type.empty() ||
-         equal_ignoring_case(type.substr(0, end == std::string_view::npos ? 0 : end + 1), "application/json");
+  if (content_type.empty()) return head.header("Origin").empty();
+  return equal_ignoring_case(type.substr(0, end == std::string_view::npos ? 0 : end + 1), "application/json");
 }
 
 // For who asks, whatever it asks.
@@ -100,9 +113,7 @@ std::optional<http_response> caller_refusal(const edge_state& edge, const http_r
     response.headers.emplace_back("WWW-Authenticate", "Bearer");
     return response;
   }
-  if (!from_foreign_page(edge, head)) return std::nullopt;
-  return error_response(403, "A page of another origin may not open a WebSocket here; see --allowed-origins.",
-                        "foreign_origin");
+  return open ? std::nullopt : page_refusal(edge, head);
 }
 
 }  // namespace
@@ -132,7 +143,7 @@ std::optional<http_response> refusal(const io_lane& lane, const http_request& he
   if (!open && !lane.engine) {
     return error_response(error{error_code::unavailable, "The model is still loading; try again soon.", {}});
   }
-  if (is_work(head) && !is_json(head.header("Content-Type"))) {
+  if (is_work(head) && !is_json(head)) {
     return error_response(415, "The body must be JSON; send 'Content-Type: application/json'.",
                           "unsupported_media_type");
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/ip/host_name.hpp>
 #include <boost/asio/post.hpp>
 #include <condition_variable>
 #include <mutex>
@@ -43,6 +44,14 @@ request_facts facts_of(const runtime& engine, const server_options& options) {
   return facts;
 }
 
+// What the machine and the operator call this server is no name of a stranger's.
+void add_own_names(server_options& options) {
+  boost::system::error_code ignored;
+  options.cross_origin.hosts.push_back(options.host);
+  if (std::string name = asio::ip::host_name(ignored); !name.empty())
+    options.cross_origin.hosts.push_back(std::move(name));
+}
+
 }  // namespace
 
 struct server::impl {
@@ -75,6 +84,7 @@ result<void> server::impl::bind() {
   if (threads_wanted < 1 || threads_wanted > limits::kMaxIoThreads) {
     return fail(error_code::invalid_argument, fmt::format("io_threads must be 1 to {}.", limits::kMaxIoThreads));
   }
+  add_own_names(edge.options);
   for (std::size_t i = 0; i < threads_wanted; ++i) lanes.push_back(std::make_unique<io_lane>(edge));
   auto acceptor = bind_port(lanes.front()->context, edge.options.host, edge.options.port);
   if (!acceptor) return tl::unexpected<error>(acceptor.error());

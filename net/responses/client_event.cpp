@@ -43,6 +43,10 @@ void read_fields(field_reader& fields, const request_facts& facts, client_event&
     case client_event_kind::create:
       out.create = read_response(fields, {}, facts);
       out.create.call.stream = true;
+      if (out.create.background) {
+        fields.refuse("background", "'background' is for POST /v1/responses; on a socket any response can be resumed.",
+                      error_code::unsupported);
+      }
       return;
     case client_event_kind::steer:
       if (const auto input = fields.any("input")) out.steering_json = json_text(*input);

@@ -13,7 +13,7 @@
 
 namespace tandem::net {
 
-/// Owner: a responses_protocol; on its lane only. What is not sent yet stays in the records, each with its own bound,
+/// Owner: a responses_connection; on its lane only. What is not sent yet stays in the records, each with its own bound,
 /// so a response that is not read costs the others nothing.
 class event_feed {
  public:

@@ -1,4 +1,4 @@
-// POST /v1/responses, and GET, POST and DELETE of one response.
+// GET, POST and DELETE of one response.
 
 #include <fmt/format.h>
 
@@ -9,85 +9,13 @@
 #include "config/edge_limits.hpp"
 #include "net/endpoints.hpp"
 #include "net/openai_answers.hpp"
-#include "net/responses/response_run.hpp"
+#include "net/responses/event_stream.hpp"
 #include "net/responses/response_store.hpp"
 
 namespace tandem::net {
 namespace {
 
 constexpr std::string_view kPath = "/v1/responses/";
-
-std::string response_event(std::string_view json) {
-  return fmt::format("event: {}\ndata: {}\n\n", event_type(json), json);
-}
-
-/// Server-sent events of one response, from any of them on. Owner: the session, as its call.
-class event_stream : public running_call {
- public:
-  event_stream(io_lane& lane, std::weak_ptr<response_channel> channel) : lane_(lane), channel_(std::move(channel)) {}
-  void abandon() override { reader_.reset(); }
-
-  /// False when the event numbered `from` is gone or not there yet.
-  bool follow(const std::shared_ptr<response_record>& record, std::int64_t from) {
-    reader_ = record->read_from(from, lane_.door, [this] { pass_on(); });
-    if (!reader_) return false;
-    http_response head;
-    head.content_type = "text/event-stream";
-    head.headers = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}, {"X-Request-Id", record->id()}};
-    if (const auto channel = channel_.lock()) channel->begin_stream(std::move(head), kSsePing);
-    pass_on();
-    return true;
-  }
-  void pass_on();
-
- protected:
-  io_lane& lane_;
-  std::weak_ptr<response_channel> channel_;
-
- private:
-  std::unique_ptr<response_record::reader> reader_;
-};
-
-// A client that does not read is cut off by the channel, which abandons this.
-void event_stream::pass_on() {
-  using state = response_record::reader::state;
-  const auto channel = channel_.lock();
-  state seen = state::more;
-  while (channel && reader_ && seen == state::more) {
-    std::vector<std::string> events;
-    seen = reader_->read(events, limits::kMaxResponseEventBytes);
-    std::string bytes;
-    for (const std::string& event : events) bytes += response_event(event);
-    channel->write(bytes);
-  }
-  if (!channel || !reader_ || seen == state::waiting) return;
-  reader_.reset();
-  channel->end_stream(seen == state::behind);
-}
-
-/// POST /v1/responses. Owner: the session.
-class create_call final : public event_stream, public response_listener {
- public:
-  using event_stream::event_stream;
-  bool start(std::shared_ptr<response_run> run) {
-    run_ = std::move(run);
-    return run_->start(*this);
-  }
-  void abandon() override {
-    event_stream::abandon();
-    run_->cancel();
-  }
-
- private:
-  void on_begun(response_run& run) override { follow(run.record(), 0); }
-  void on_ended(response_run&) override { pass_on(); }
-  void on_whole(response_run& run, http_response response) override {
-    response.headers.emplace_back("X-Request-Id", run.record()->id());
-    if (const auto channel = channel_.lock()) channel->send(std::move(response));
-  }
-
-  std::shared_ptr<response_run> run_;
-};
 
 /// POST /v1/responses/{id}/cancel: answers when the response has ended. Owner: the session.
 class end_waiter final : public running_call {
@@ -120,11 +48,6 @@ class end_waiter final : public running_call {
 answered refuse(const std::weak_ptr<response_channel>& channel, const error& reason) {
   if (const auto open = channel.lock()) open->send(error_response(reason));
   return nullptr;
-}
-
-answered refuse_create(io_lane& lane, const std::weak_ptr<response_channel>& channel, const error& reason) {
-  lane.engine->count_rejected("invalid");
-  return refuse(channel, reason);
 }
 
 answered reply(const std::weak_ptr<response_channel>& channel, std::string json) {
@@ -205,22 +128,6 @@ answered stream_again(io_lane& lane, const http_request& request, const std::sha
 }
 
 }  // namespace
-
-answered answer_create_response(io_lane& lane, http_request& request, std::weak_ptr<response_channel> channel) {
-  auto id = chosen_id(lane, request, "resp_");
-  if (!id) return refuse_create(lane, channel, id.error());
-  auto parsed = parse_response(request.body, request.header("X-Request-Timeout-Ms"), lane.facts);
-  if (!parsed) return refuse_create(lane, channel, parsed.error());
-  request.body = {};  // may be large, and the answer may take long
-  auto before = conversation_before(lane.edge.responses, parsed->previous_id);
-  if (!before) return refuse_create(lane, channel, before.error());
-  auto run = std::make_shared<response_run>(lane, std::make_shared<const response_request>(std::move(*parsed)),
-                                            std::move(*before), std::move(*id));
-  const auto call = std::make_shared<create_call>(lane, channel);
-  if (call->start(std::move(run))) return call;
-  return refuse_create(lane, channel,
-                       {error_code::invalid_argument, "A response with this X-Request-Id exists.", "X-Request-Id"});
-}
 
 answered answer_get_response(io_lane& lane, http_request& request, std::weak_ptr<response_channel> channel) {
   const target at = target_of(request);

@@ -30,10 +30,6 @@ constexpr std::array<std::string_view, 8> kIncludable{
 };
 
 void refuse_later_features(field_reader& fields) {
-  if (fields.boolean("background").value_or(false)) {
-    fields.refuse("background", "'background' is not supported; keep the connection open, or use the WebSocket.",
-                  error_code::unsupported);
-  }
   for (const std::string_view name : {"conversation", "prompt", "context_management", "moderation"}) {
     fields.refuse_unsupported(name);
   }
@@ -143,9 +139,20 @@ std::string settings_of(const field_reader& fields, const response_request& requ
   given("tools", "[]");
   given("top_logprobs", "0");
   given("truncation", "\"disabled\"");
-  out.key("store").boolean(request.store).key("background").boolean(false).end_object();
+  out.key("store").boolean(request.store).key("background").boolean(request.background).end_object();
   const std::string object = out.take();
   return object.substr(1, object.size() - 2);
+}
+
+// In the background everything is told to the record, from which whoever comes reads it.
+void read_background(field_reader& fields, response_request& out) {
+  out.store = fields.boolean("store").value_or(true);
+  out.events_wanted = fields.boolean("stream").value_or(false);
+  out.background = fields.boolean("background").value_or(false);
+  out.call.stream = out.events_wanted || out.background;
+  if (out.background && !out.store) {
+    fields.refuse("background", "'background' needs 'store': nothing else would keep the answer.");
+  }
 }
 
 void read_lane(field_reader& fields, response_request& out) {
@@ -196,10 +203,9 @@ response_request read_response(field_reader& fields, std::string_view timeout_he
   read_text_format(fields, common.structured);
   check_truncation(fields);
   read_lane(fields, out);
-  out.call.stream = fields.boolean("stream").value_or(false);
+  read_background(fields, out);
   out.call.include_timings = fields.boolean("include_timings").value_or(false);
   out.call.return_token_ids = fields.boolean("return_token_ids").value_or(false);
-  out.store = fields.boolean("store").value_or(true);
   out.generate = fields.boolean("generate").value_or(true);
   out.previous_id = std::string(fields.string("previous_response_id", 2 * limits::kMaxExternalIdBytes).value_or(""));
   out.settings_json = settings_of(fields, out, common);

@@ -18,7 +18,9 @@ struct response_request {
   std::string previous_id;    ///< empty: none
   std::string settings_json;  ///< members of the answer that repeat the request, joined by commas
   bool store = true;
-  bool generate = true;  ///< false: only keeps the state for a later response
+  bool generate = true;        ///< false: only keeps the state for a later response
+  bool background = false;     ///< goes on without its client; then `call` always streams, into the record
+  bool events_wanted = false;  ///< the client asked for a stream
   // Of response.create only:
   std::string stream_id;    ///< the lane; empty: the nameless one
   bool concurrent = false;  ///< does not wait for others of its lane

@@ -99,6 +99,7 @@ void response_run::on_whole(http_response response) {
 }
 
 void response_run::conclude(std::string_view last_events) {
+  lease_ = {};  // before anyone can know that it has ended
   record_->conclude(last_events, draft_->object_json(), join_messages(said_, draft_->take_messages()));
   lane_.edge.responses.settle(record_->id(), request_->store, std::chrono::steady_clock::now());
   leave();
@@ -131,6 +132,7 @@ void response_run::cancel() {
 
 // Refused or cancelled before it began: there is nothing to be kept, and who waits for its end hears of it.
 void response_run::abandon_record() {
+  lease_ = {};
   std::string unread;
   draft_->end_cancelled(unix_seconds(), unread);
   record_->conclude({}, draft_->object_json(), {});
@@ -143,6 +145,11 @@ void response_run::let_go() {
   listener_ = nullptr;
   if (!request_->store || !begun_) return cancel();
   watch_readers();
+}
+
+void response_run::go_on(key_lease lease) {
+  listener_ = nullptr;
+  if (!done_) lease_ = std::move(lease);
 }
 
 // The timer lives in its own handler, so that it goes with the lane's queue.

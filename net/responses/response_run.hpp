@@ -46,6 +46,9 @@ class response_run final : public generation_listener, public std::enable_shared
   void cancel();
   /// The listener is gone; the client may come back for a while.
   void let_go();
+  /// The listener has heard enough: it goes on for whoever asks for it, and counts as its key's until it ends. From
+  /// on_begun() on.
+  void go_on(key_lease lease);
 
  private:
   void on_begin(std::string events) override;
@@ -66,6 +69,7 @@ class response_run final : public generation_listener, public std::enable_shared
   std::shared_ptr<response_record> record_;
   std::shared_ptr<generation> work_;
   response_listener* listener_ = nullptr;
+  key_lease lease_;  // in the background, until it ends
   bool begun_ = false;
   bool done_ = false;
 };

@@ -155,8 +155,10 @@ void websocket_session::send(std::string_view text) {
 }
 
 void websocket_session::write(const std::string& bytes) {
+  // A large message is no fault of a client that had read what was before it.
+  const bool lags = writer_.waiting() > lane_.edge.options.max_outbox_bytes;
   writer_.send(bytes, shared_from_this());
-  if (writer_.waiting() > lane_.edge.options.max_outbox_bytes) cut(false);  // the client does not read
+  if (lags) cut(false);
 }
 
 void websocket_session::on_drained() {

@@ -76,6 +76,8 @@ class CommandLine(unittest.TestCase):
         self.refused(run("serve", CYCLE, "--ssl-certfile", "none.pem"), 1, "--ssl-certfile none.pem: the file cannot be read")
         self.refused(run("serve", CYCLE, "--max-requests-per-key", "2"), 2, "needs --api-key")
         self.refused(run("serve", CYCLE, "--allowed-origins", "[1]"), 2, "--allowed-origins")
+        self.refused(run("serve", CYCLE, "--allowed-hosts", "[1]"), 2, "--allowed-hosts")
+        self.refused(run("serve", CYCLE, "--max-body-mib", "1025"), 2, "--max-body-mib")
         self.refused(run("worker"), 2, "not offered yet")
         self.refused(run("models", "fetch", "smollm2"), 2, "smollm2-135m")
 

@@ -111,6 +111,7 @@ TEST(options, flags_of_the_server_reach_their_fields) {
   const parsed outcome = parse(
       "M --ssl-certfile c --ssl-keyfile k --ssl-ca-certs a --ssl-cert-reqs 1 --api-key x --max-requests-per-key 4 "
       "--allowed-origins '[\"https://a\",\"https://b\"]' --allowed-methods POST --allow-credentials "
+      "--allowed-hosts '[\"a.example\"]' --max-body-mib 3 "
       "--tool-call-parser llama3_json --enable-auto-tool-choice");
   ASSERT_EQ(outcome.problem, "");
   const server_options& server = outcome.values.server;
@@ -121,6 +122,8 @@ TEST(options, flags_of_the_server_reach_their_fields) {
   EXPECT_EQ(server.cross_origin.methods, std::vector<std::string>{"POST"});
   EXPECT_TRUE(server.cross_origin.headers.empty());
   EXPECT_TRUE(server.cross_origin.credentials);
+  EXPECT_EQ(server.cross_origin.hosts, std::vector<std::string>{"a.example"});
+  EXPECT_EQ(server.max_body_mib, 3);
   EXPECT_EQ(server.tool_calls, tool_call_parser::llama3_json);
   EXPECT_EQ(parse("M").values.server.tool_calls, tool_call_parser::automatic);
 }

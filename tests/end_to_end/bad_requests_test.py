@@ -43,6 +43,10 @@ class BadRequests(unittest.TestCase):
 
     def test_a_body_over_the_limit(self):
         self.refused(413, "", b" " * (65 << 20))
+        for mebibytes, size, status in ((1, (1 << 20) - 100, 200), (1, (1 << 20) + 1, 413), (66, 65 << 20, 200)):
+            with Server(made("cycle"), "--max-body-mib", str(mebibytes)) as server:
+                body = json.dumps({"prompt": "abc", "max_tokens": 1}).encode()
+                self.assertEqual(server.send("POST", "/v1/completions", body + b" " * (size - len(body)))[0], status)
 
     def test_an_unknown_model(self):
         for name in ("no-such-model", " " + self.server.name, ""):

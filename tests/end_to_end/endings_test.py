@@ -111,9 +111,7 @@ class Stops(Asking):
         # Once round the ring: every byte, those above 127 never as UTF-8.
         for way, k, cap in itertools.product(WAYS, (0, 3, 8), (125, 126, 260)):
             with self.subTest(way=way, k=k, cap=cap):
-                answer = ask(self.server, way, "abc", max_tokens=cap, logprobs=2, **GREEDY, **drafts(k)) \
-                    if way.startswith(("completions", "chat")) else ask(self.server, way, "abc", max_tokens=cap, **GREEDY,
-                                                                        **drafts(k))
+                answer = ask(self.server, way, "abc", max_tokens=cap, logprobs=2, **GREEDY, **drafts(k))
                 self.assertEqual(len(answer["token_ids"]), cap)
                 self.assertEqual(answer["text"], self.server.detokenize(answer["token_ids"]))
                 self.assertEqual("".join(answer["pieces"]), answer["text"])

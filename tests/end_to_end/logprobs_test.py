@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """A5 and its kin: log-probabilities are those of the model itself, over every way in, with drafts and without."""
+import json
 import unittest
 
 from serving import Server, made
-from ways import WAYS, ask, drafts, offline, score, whole
+from ways import WAYS, WebSocket, ask, drafts, offline, post_lines, score, sse, whole
 
 PROMPT = "what the model says of its own tokens"
 TOP = 5
 CLOSE = 1e-4
 FP32 = ("--dtype", "fp32", "--kv-cache-dtype", "fp32", "--threads", "1")
 SETTINGS = [{"temperature": 0}, {"temperature": 0.8, "seed": 11}]
-TOLD = [way for way in WAYS if way.startswith(("completions", "chat"))]
 
 
 class Logprobs(unittest.TestCase):
@@ -26,9 +26,10 @@ class Logprobs(unittest.TestCase):
         cls.oracle.__exit__()
 
     def check(self, answer, greedy):
-        ids = answer["prompt_token_ids"] + answer["token_ids"]
+        prompt = answer.get("prompt_token_ids", list(PROMPT.encode()))  # /ws repeats no prompt
+        ids = prompt + answer["token_ids"]
         self.assertEqual(len(answer["logprobs"]), len(answer["token_ids"]))
-        expected = score(self.oracle, ids, TOP)[len(answer["prompt_token_ids"]) - 1:]
+        expected = score(self.oracle, ids, TOP)[len(prompt) - 1:]
         for (value, alternatives, _), (oracle_value, oracle_alternatives) in zip(answer["logprobs"], expected):
             self.assertLess(abs(value - oracle_value), CLOSE)
             self.assertIn(len(alternatives), (TOP, TOP + 1))
@@ -41,7 +42,7 @@ class Logprobs(unittest.TestCase):
                 self.assertEqual(oracle_value, 0.0)
 
     def test_A5_values_equal_those_of_scoring_the_same_ids(self):
-        for way in TOLD:
+        for way in WAYS:
             for setting in SETTINGS:
                 plain = None
                 for k in (0, 1, 5):
@@ -78,9 +79,66 @@ class Logprobs(unittest.TestCase):
                 self.assertEqual(told.decode("utf-8", "replace"), self.server.detokenize(answer["token_ids"]))
 
 
+def parts_of_completions(server, fields):
+    """The prompt's log-probabilities of both choices of a stream, in parts, each with whether tokens came before it."""
+    parts, begun = {0: [], 1: []}, set()
+    for event in sse(server, "/v1/completions", {**fields, "stream": True}):
+        for choice in event["choices"]:
+            parts[choice["index"]] += [(part, choice["index"] in begun) for part in [choice.get("prompt_logprobs")] if part]
+            begun.update([choice["index"]] if choice["token_ids"] else [])
+    assert [part for part, _ in parts[0]] and sum((part for part, _ in parts[0]), []) == sum((part for part, _ in parts[1]), [])
+    return parts[0]
+
+
+def parts_of_generate(server, fields):
+    lines = [json.loads(line) for line in post_lines(server, "/generate", {**fields, "stream": True}) if line]
+    return [(line["prompt_logprobs"][0], any(before["token_ids"][0] for before in lines[:at]))
+            for at, line in enumerate(lines) if line["prompt_logprobs"][0]]
+
+
+def parts_of_frames(server, fields):
+    lane = WebSocket(server)
+    try:
+        lane.send(json.dumps({"id": 1, **fields}))
+        frames = [json.loads(lane.receive())]
+        while "usage" not in frames[-1]:
+            frames.append(json.loads(lane.receive()))
+        return [(frame["prompt_logprobs"], any(before["token_ids"] for before in frames[:at] if before["index"] == 0))
+                for at, frame in enumerate(frames) if "prompt_logprobs" in frame]
+    finally:
+        lane.close()
+
+
 class PromptLogprobs(unittest.TestCase):
     def setUp(self):
         self.ids = [(7 * i * i + 3 * i) % 256 for i in range(100)]
+
+    def test_streams_bring_them_in_parts_before_the_tokens(self):
+        for budget, least in (("7", 10), ("512", 1)):
+            with Server(made("rand"), "--max-num-batched-tokens", budget, *FP32) as server:
+                for ids in (self.ids, self.ids[:1]):
+                    fields = {"model": server.name, "prompt": ids, "n": 2, "max_tokens": 4, "prompt_logprobs": 3, "seed": 1,
+                              "return_token_ids": True, "ignore_eos": True}
+                    expected = whole(server, "/v1/completions", fields)["choices"][0]["prompt_logprobs"]
+                    self.assertEqual(whole(server, "/generate", fields)["prompt_logprobs"], [expected])
+                    for way in (parts_of_completions, parts_of_generate, parts_of_frames):
+                        with self.subTest(budget=budget, prompt=len(ids), way=way.__name__):
+                            parts = way(server, fields)
+                            self.assertEqual([entry for part, _ in parts for entry in part], expected)
+                            self.assertFalse(any(late for _, late in parts))
+                            self.assertGreaterEqual(len(parts), least if len(ids) > 1 else 1)
+                    scored = whole(server, "/generate", {**fields, "n": 1, "max_tokens": 0})
+                    self.assertEqual((scored["prompt_logprobs"], scored["token_ids"]), ([expected], [[]]))
+                self.chat_streams(server)
+                server.wait_idle()
+
+    def chat_streams(self, server):
+        fields = {"model": server.name, "messages": [{"role": "user", "content": "of a chat"}], "n": 2, "max_tokens": 4, "seed": 1,
+                  "prompt_logprobs": 2}
+        expected = whole(server, "/v1/chat/completions", fields)["prompt_logprobs"]
+        told = [event["prompt_logprobs"] for event in sse(server, "/v1/chat/completions", {**fields, "stream": True})
+                if "prompt_logprobs" in event]
+        self.assertEqual(sum(told, []), expected)
 
     def test_they_are_the_same_whole_in_chunks_and_after_a_cache_hit(self):
         with Server(made("rand"), "--no-enable-prefix-caching", "--max-num-batched-tokens", "512", *FP32) as server:

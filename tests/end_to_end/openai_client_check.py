@@ -5,21 +5,20 @@ Each half runs only where its package can be imported. With neither the exit sta
 Of the answers of a made model only the shape is known; with the demo model also that chat says something.
 """
 import asyncio
-import importlib.util
 import json
 import sys
 import unittest
 
+from client_packages import SKIPPED, have
 from serving import Server, made, real
 
-HAVE_OPENAI = importlib.util.find_spec("openai") is not None
-HAVE_WEBSOCKETS = importlib.util.find_spec("websockets") is not None
+HAVE_OPENAI = have("openai")
+HAVE_WEBSOCKETS = have("websockets")
 if HAVE_OPENAI:
     import openai
 if HAVE_WEBSOCKETS:
     import websockets
 
-SKIPPED = 77
 WAIT_S = 60
 QUESTION = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Name a colour."}]
 

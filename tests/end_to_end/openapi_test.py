@@ -204,7 +204,7 @@ class OpenApi(unittest.TestCase):
                  ("POST", "/v1/chat/completions", {**chat, "tools": TOOLS, **everything}),
                  ("POST", "/v1/responses", {"input": "a", "max_output_tokens": 3, "include": ["message.output_text.logprobs"],
                                             "include_timings": True, "tools": [{"type": "function", "name": "f"}]}),
-                 ("POST", "/generate", {"prompt": "abc", **everything}), ("POST", "/tokenize", {"prompt": "abc"}),
+                 ("POST", "/generate", {"prompt": "abc", "logprobs": 1, "prompt_logprobs": 1, **everything}), ("POST", "/tokenize", {"prompt": "abc"}),
                  ("POST", "/detokenize", {"tokens": [97]}), ("GET", "/v1/models", None), ("GET", "/v1/batch", None),
                  ("GET", "/health", None), ("GET", "/live", None), ("GET", "/version", None)]
         for method, path, fields in asked:

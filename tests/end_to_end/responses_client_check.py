@@ -5,26 +5,24 @@ Each part runs only where its package can be imported. With neither openai nor w
 ctest shows as skipped.
 """
 import asyncio
-import importlib.util
 import json
 import sys
+import time
 import unittest
 
+from client_packages import SKIPPED, have, offered
 from serving import Server, made, real
 
-HAVE_OPENAI = importlib.util.find_spec("openai") is not None
-HAVE_WEBSOCKETS = importlib.util.find_spec("websockets") is not None
-HAVE_LANGCHAIN = importlib.util.find_spec("langchain_openai") is not None
+HAVE_OPENAI = have("openai") and have("openai.resources.responses")
+HAVE_WEBSOCKETS = have("websockets")
+HAVE_LANGCHAIN = have("langchain_openai")
 if HAVE_OPENAI:
     import openai
-    HAVE_OPENAI = importlib.util.find_spec("openai.resources.responses") is not None
+    from openai.resources.responses import Responses
 if HAVE_WEBSOCKETS:
     import websockets
-if HAVE_OPENAI:
-    from openai.resources.responses import Responses
-HAVE_CONNECT = HAVE_OPENAI and HAVE_WEBSOCKETS and hasattr(Responses, "connect")
+HAVE_CONNECT = offered(HAVE_OPENAI and HAVE_WEBSOCKETS and hasattr(Responses, "connect"), "responses.connect() of openai")
 
-SKIPPED = 77
 WAIT_S = 120
 MORE = {"ignore_eos": True}
 
@@ -98,9 +96,18 @@ class over_http(Served):
         self.assertEqual([event.to_dict() for event in again], [event.to_dict() for event in made_first[3:]])
 
     def test_a_continued_conversation_reads_its_prompt_from_the_cache(self):
-        first = self.create(input="word " * 100)
+        first = self.create(input="word " * 60)
         second = self.create(input="Go on.", previous_response_id=first.id)
         self.assertGreater(second.usage.input_tokens_details.cached_tokens, 64)
+
+    def test_in_the_background_it_is_polled_until_it_has_ended(self):
+        begun = self.create(background=True, max_output_tokens=100)
+        self.assertEqual((begun.status, begun.background), ("in_progress", True))
+        until = time.monotonic() + WAIT_S
+        while (now := self.client.responses.retrieve(begun.id)).status == "in_progress" and time.monotonic() < until:
+            time.sleep(0.05)
+        self.assertEqual((now.status, now.usage.output_tokens), ("incomplete", 100))
+        self.assertEqual(now.output_text, self.create(max_output_tokens=100).output_text)
 
     def test_a_running_response_is_cancelled_by_its_id(self):
         stream = self.create(stream=True, max_output_tokens=400)
@@ -224,14 +231,14 @@ class by_plain_websockets(Served):
     @staticmethod
     async def events_until(socket, *kinds):
         events = []
-        while not events or events[-1]["type"] not in kinds:
+        while not events or events[-1]["type"] not in (*kinds, "error"):
             events.append(json.loads(await socket.recv()))
         return events
 
     def test_compression_is_agreed_on_and_large_events_arrive(self):
         async def conversation(socket):
             extensions = [type(one).__name__ for one in getattr(socket, "protocol", socket).extensions]
-            await socket.send(json.dumps({"type": "response.create", "input": "word " * 200, "max_output_tokens": 4}))
+            await socket.send(json.dumps({"type": "response.create", "input": "word " * 80, "max_output_tokens": 4}))
             events = await self.events_until(socket, "response.completed", "response.incomplete")
             return extensions, events
         extensions, events = self.talk(conversation, compression="deflate")
@@ -249,7 +256,7 @@ class by_plain_websockets(Served):
         async def go_on(socket, events):
             await socket.send(json.dumps({"type": "response.resume_from", "response_id": events[0]["response"]["id"],
                                           "sequence_number": events[-1]["sequence_number"]}))
-            return await self.events_until(socket, "response.incomplete", "error")
+            return await self.events_until(socket, "response.incomplete")
         first = self.talk(begin)
         rest = self.talk(lambda socket: go_on(socket, first))
         numbers = [event["sequence_number"] for event in first + rest]

@@ -4,7 +4,6 @@
 Runs where Python has the schemathesis package (./run test installs it), else the exit status is 77. It ends within
 TANDEM_SCHEMATHESIS_SECONDS (default 60), whatever it has got to; TANDEM_SCHEMATHESIS_SEED sets what is drawn.
 """
-import importlib.util
 import json
 import os
 import subprocess
@@ -12,9 +11,9 @@ import sys
 import tempfile
 import time
 
+from client_packages import SKIPPED, have
 from serving import Server, made
 
-SKIPPED = 77
 SECONDS = float(os.environ.get("TANDEM_SCHEMATHESIS_SECONDS", "60"))
 SEED = os.environ.get("TANDEM_SCHEMATHESIS_SEED", "1")
 CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
@@ -55,7 +54,7 @@ def failures(server, key, folder):
 
 
 def main():
-    if importlib.util.find_spec("schemathesis") is None:
+    if not have("schemathesis"):
         print("schemathesis_check: skipped, the schemathesis package is not there; try pip install schemathesis.")
         return SKIPPED
     begun = time.monotonic()

@@ -124,6 +124,13 @@ def chat_logprobs(part):
             for entry in part["content"]]
 
 
+def map_logprobs(entries, ids):
+    """vLLM's maps of the chosen token and its alternatives, by id; their text is no bytes."""
+    assert len(entries) == len(ids), (entries, ids)
+    return [(entry[str(token)]["logprob"], sorted((one["logprob"] for one in entry.values()), reverse=True), None)
+            for token, entry in zip(ids, entries)]
+
+
 def empty():
     return {"text": "", "token_ids": [], "logprobs": [], "pieces": [], "usage": None, "timings": None}
 
@@ -184,6 +191,8 @@ def generate(server, prompt, stream, fields):
     answers = [json.loads(line) for line in lines if line] if stream else [whole(server, "/generate", body)]
     out = {**empty(), "token_ids": answers[-1]["token_ids"][0], "prompt_token_ids": answers[-1]["prompt_token_ids"][0],
            "timings": answers[-1]["timings"]}
+    told = [entry for answer in answers for entry in answer.get("logprobs", [[]])[0]]
+    out["logprobs"] = map_logprobs(told, out["token_ids"]) if "logprobs" in fields else []
     shown = prompt if isinstance(prompt, str) else server.detokenize(prompt)
     so_far = ""
     for answer in answers:
@@ -202,7 +211,7 @@ def frames(server, prompt, _, fields):
         while "finish_reason" not in out:
             frame = json.loads(lane.receive())
             assert frame["id"] == 7 and "error" not in frame, frame
-            add_choice(out, frame, frame["text"], None)
+            add_choice(out, frame, frame["text"], lambda told, ids=frame["token_ids"]: map_logprobs(told, ids))
             out["usage"], out["timings"] = frame.get("usage"), frame.get("timings")
         return out
     finally:

@@ -131,6 +131,105 @@ TEST_F(access, a_websocket_follows_the_rules_of_origins) {
   EXPECT_EQ(upgrade("https://b.example"), 403);
 }
 
+http_request of_page(const std::string& origin, const std::string& host) {
+  http_request head;
+  head.headers = {{"Host", host}};
+  if (!origin.empty()) head.headers.emplace_back("Origin", origin);
+  return head;
+}
+
+TEST(cross_origin, a_page_by_a_name_that_a_stranger_can_own_is_rebound) {
+  const cross_origin_rules rules;
+  for (const std::string host : {"evil.example:8000", "evil.example", "EVIL.example.:8000", "local.evil.example",
+                                 "127.0.0.1.evil.example", "1.2.3.4x.example", "evil-local.example:80"})
+    EXPECT_TRUE(is_rebound(rules, of_page("http://" + host, host))) << host;
+  for (const std::string host :
+       {"localhost:8000", "LOCALHOST", "127.0.0.1:8000", "10.1.2.3", "[::1]:8000", "[fe80::1]", "gpu-box:8000",
+        "gpu-box.local:8000", "chat.localhost", "llm.home.arpa", "llm.corp.internal:9000", "llm.internal."})
+    EXPECT_FALSE(is_rebound(rules, of_page("http://" + host, host))) << host;
+}
+
+TEST(cross_origin, what_is_no_rebound_page_passes) {
+  const cross_origin_rules none;
+  EXPECT_FALSE(is_rebound(none, of_page("", "evil.example:8000")));                  // curl, by any name
+  EXPECT_FALSE(is_rebound(none, of_page("https://llm.example", "llm.example")));     // a proxy proved the name
+  EXPECT_FALSE(is_rebound(none, of_page("http://chat.example", "127.0.0.1:8000")));  // CORS is asked about it
+  EXPECT_FALSE(is_rebound(none, of_page("null", "evil.example")));
+  cross_origin_rules some;
+  some.hosts = {"llm.example", "*.lab.example"};
+  EXPECT_FALSE(is_rebound(some, of_page("http://LLM.example:8000", "llm.example:8000")));
+  EXPECT_FALSE(is_rebound(some, of_page("http://a.b.lab.example", "a.b.lab.example")));
+  EXPECT_TRUE(is_rebound(some, of_page("http://x.llm.example", "x.llm.example")));
+  EXPECT_TRUE(is_rebound(some, of_page("http://lab.example", "lab.example")));
+  EXPECT_TRUE(is_rebound(some, of_page("http://evillab.example", "evillab.example")));
+  some = {};
+  some.origins = {"http://evil.example"};
+  EXPECT_FALSE(is_rebound(some, of_page("http://evil.example", "evil.example")));
+  some = {};
+  some.hosts = {"*"};
+  EXPECT_FALSE(is_rebound(some, of_page("http://evil.example", "evil.example")));
+}
+
+// raw_client says "Host: test".
+std::string by_name(const std::string& method, const std::string& path, const std::string& fields) {
+  std::string text = raw_client::message(method, path, method == "POST" ? kCompletion : std::string(), fields);
+  const std::size_t host = text.find("Host: test\r\n");
+  return text.erase(host, std::string_view("Host: test\r\n").size());
+}
+
+TEST_F(access, a_page_that_made_itself_the_servers_own_is_refused_and_others_are_not) {
+  open();
+  const std::string evil = "Host: evil.example:8000\r\n";
+  const std::string page = evil + "Origin: http://evil.example:8000\r\n";
+  const std::string upgrade =
+      "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+      "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+  const auto status = [&](const std::string& text) {
+    raw_client client(port());
+    client.send(text);
+    return client.response().status;
+  };
+  EXPECT_EQ(status(by_name("POST", "/v1/completions", page)), 403);
+  EXPECT_EQ(status(by_name("GET", "/v1/models", page)), 403);
+  EXPECT_EQ(status(by_name("GET", "/ws", page + upgrade)), 403);
+  EXPECT_EQ(status(by_name("GET", "/live", page)), 200);
+  EXPECT_EQ(status(by_name("POST", "/v1/completions", evil)), 200);  // no browser
+  EXPECT_EQ(status(by_name("GET", "/ws", evil + upgrade)), 101);
+  const std::string proxied = "Host: llm.example\r\nOrigin: https://llm.example\r\n";
+  EXPECT_EQ(status(by_name("POST", "/v1/completions", proxied)), 200);
+  EXPECT_EQ(status(by_name("GET", "/ws", proxied + upgrade)), 101);
+}
+
+TEST_F(access, a_listed_name_or_a_key_lets_a_page_in) {
+  server_options options;
+  options.cross_origin.hosts = {"llm.example"};
+  open(std::move(options));
+  raw_client client(port());
+  client.send(by_name("POST", "/v1/completions", "Host: llm.example:80\r\nOrigin: http://llm.example:80\r\n"));
+  EXPECT_EQ(client.response().status, 200);
+  server_options keyed;
+  keyed.api_keys = {"secret"};
+  open(std::move(keyed));
+  raw_client with_key(port());
+  with_key.send(by_name("POST", "/v1/completions",
+                        "Host: a.example\r\nOrigin: http://a.example\r\nAuthorization: Bearer secret\r\n"));
+  EXPECT_EQ(with_key.response().status, 200);
+}
+
+TEST_F(access, a_page_must_name_the_type_of_its_body) {
+  open();
+  const auto untyped = [&](const std::string& fields) {
+    raw_client client(port());
+    std::string text = raw_client::message("POST", "/v1/completions", kCompletion, fields);
+    const std::string type = "Content-Type: application/json\r\n";
+    if (const std::size_t at = text.find(type); at != std::string::npos) text.erase(at, type.size());
+    client.send(text);
+    return client.response().status;
+  };
+  EXPECT_EQ(untyped(""), 200);
+  EXPECT_EQ(untyped("Origin: https://evil.example\r\n"), 415);
+}
+
 TEST_F(access, a_key_with_too_many_requests_gets_429_until_one_ends) {
   server_options options;
   options.api_keys = {"one", "two"};

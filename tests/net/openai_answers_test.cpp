@@ -177,6 +177,94 @@ TEST(openai_answers, generate_streams_cumulative_text) {
   EXPECT_EQ(bytes, "{\"text\":[\"ask:x\"]}\n{\"text\":[\"ask:xy\"]}\n");
 }
 
+generation_event part_of_prompt(token_id token, float logprob, std::int32_t choice = 0) {
+  generation_event made;
+  made.choice = choice;
+  made.prompt_logprobs = {{token, logprob, 1, {{token, logprob}}}};
+  return made;
+}
+
+std::string entry(token_id token, const std::string& logprob, const std::string& text) {
+  return "{\"" + std::to_string(token) + "\":{\"logprob\":" + logprob + ",\"rank\":1,\"decoded_token\":\"" + text +
+         "\"}}";
+}
+
+// What an answer of this shape streams of the prompt [0, 1, 0], which is scored in two parts, and of one token.
+std::vector<std::string> prompt_parts(api_shape shape) {
+  auto wanted = format(shape);
+  wanted.stream = true;
+  wanted.prompt_logprobs = true;
+  const auto answer =
+      shape == api_shape::frame ? make_frame_answer(wanted, context(), "7") : make_answer(wanted, context());
+  answer->accept(0, prompt());
+  std::string bytes = answer->begin();
+  for (const auto& each : {part_of_prompt(1, -1), part_of_prompt(0, -2), event("x", {0}), event("", {}, true)}) {
+    answer->append(0, each, bytes);
+    bytes += answer->flush();
+  }
+  const std::string mark = R"("prompt_logprobs":)";
+  std::vector<std::string> parts;
+  for (std::size_t at = bytes.find(mark); at != std::string::npos; at = bytes.find(mark, at + 1)) {
+    const std::size_t begin = at + mark.size();
+    std::size_t depth = 0;
+    std::size_t end = begin;
+    do {
+      depth += bytes[end] == '[';
+      depth -= bytes[end] == ']';
+    } while (depth > 0 && ++end < bytes.size());
+    parts.push_back(bytes.substr(begin, end + 1 - begin));
+  }
+  return parts;
+}
+
+TEST(openai_answers, streams_have_the_prompts_logprobs_in_parts) {
+  const std::string first = "[null," + entry(1, "-1", "b") + "]";
+  const std::string second = "[" + entry(0, "-2", "a") + "]";
+  for (const api_shape shape : {api_shape::completion, api_shape::chat, api_shape::frame})
+    EXPECT_EQ(prompt_parts(shape), (std::vector<std::string>{first, second})) << static_cast<int>(shape);
+  EXPECT_EQ(prompt_parts(api_shape::generate),
+            (std::vector<std::string>{"[" + first + "]", "[" + second + "]", "[[]]", "[[]]"}));
+}
+
+TEST(openai_answers, a_stream_says_of_a_prompt_of_one_token_that_nothing_came_before_it) {
+  auto wanted = format(api_shape::completion, 2);
+  wanted.stream = true;
+  wanted.prompt_logprobs = true;
+  const auto answer = make_answer(wanted, context());
+  answer->accept(0, prompt());
+  std::string bytes;
+  for (const std::int32_t choice : {0, 1}) {
+    std::string told;
+    answer->append(0, event("x", {0}, false, choice), told);
+    EXPECT_NE(told.find(R"("prompt_logprobs":[null])"), std::string::npos) << told;
+    answer->append(0, event("", {}, true, choice), bytes);
+  }
+  EXPECT_EQ(bytes.find("prompt_logprobs"), std::string::npos) << bytes;
+}
+
+TEST(openai_answers, generate_and_frames_have_logprobs_by_token_id) {
+  const std::string x = R"({"0":{"logprob":-0.25,"rank":1,"decoded_token":"a"},)"
+                        R"("3":{"logprob":-2,"rank":2,"decoded_token":")"
+                        "\xEF\xBF\xBD\"}}";
+  auto wanted = format(api_shape::generate, 2);
+  wanted.logprobs = true;
+  wanted.stream = true;
+  const auto answer = make_answer(wanted, context());
+  answer->accept(0, prompt());
+  std::string bytes;
+  answer->append(0, event("x", {0}), bytes);
+  EXPECT_EQ(answer->flush(), R"({"text":["ask:x","ask:"],"logprobs":[[)" + x + "],[]]}\n");
+  answer->append(0, event("y", {0}, true, 1), bytes);
+  EXPECT_EQ(answer->flush(), R"({"text":["ask:x","ask:y"],"logprobs":[[],[)" + x + "]]}\n");
+  auto framed = format(api_shape::frame);
+  framed.logprobs = true;
+  framed.stream = true;
+  const auto frames = make_frame_answer(framed, context(), "7");
+  frames->accept(0, prompt());
+  frames->append(0, event("x", {0}), bytes);
+  EXPECT_EQ(bytes, R"({"id":7,"text":"x","token_ids":[0],"logprobs":[)" + x + "]}\n");
+}
+
 TEST(openai_answers, a_deadline_before_the_first_token_is_a_failure_of_a_whole_answer) {
   const auto answer = make_answer(format(api_shape::completion), context());
   std::string none;

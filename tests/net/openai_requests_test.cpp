@@ -192,7 +192,7 @@ TEST(openai_requests, bad_words_are_strings) {
   std::string too_many;
   for (std::size_t i = 0; i < limits::kMaxBadWords; ++i) too_many += "\"a\",";
   for (const std::string& words : {std::string(R"("a")"), std::string(R"([""])"), std::string("[1]"),
-                                  "[\"" + long_word + "\"]", "[" + too_many + "\"a\"]"}) {
+                                   "[\"" + long_word + "\"]", "[" + too_many + "\"a\"]"}) {
     const auto parsed = completion("\"bad_words\":" + words);
     ASSERT_FALSE(parsed) << words;
     EXPECT_EQ(parsed.error().param, "bad_words") << words;
@@ -261,6 +261,23 @@ TEST(openai_requests, max_tokens_zero_scores_a_prompt_only) {
   EXPECT_FALSE(completion(R"("max_tokens":0)"));
   EXPECT_TRUE(completion(R"("max_tokens":0,"echo":true,"logprobs":1)"));
   EXPECT_TRUE(completion(R"("max_tokens":0,"prompt_logprobs":1)"));
+}
+
+TEST(openai_requests, every_way_in_takes_both_kinds_of_logprobs_streamed_or_not) {
+  const std::string asked = R"("prompt":"x","logprobs":2,"prompt_logprobs":0,"max_tokens":1})";
+  for (const std::string stream : {"", R"("stream":true,)"}) {
+    for (const auto parse : {parse_generate, parse_completion}) {
+      const auto call = parse("{" + stream + asked, "", facts());
+      ASSERT_TRUE(call) << call.error().message;
+      EXPECT_TRUE(call->logprobs && call->prompt_logprobs);
+      EXPECT_EQ(call->prompts.front().logprobs.top, 2);
+      EXPECT_EQ(call->prompts.front().logprobs.prompt_top, 0);
+    }
+  }
+  const auto frame = parse_frame(R"({"id":1,)" + asked, facts());
+  ASSERT_TRUE(frame && frame->request);
+  EXPECT_TRUE(frame->request->logprobs && frame->request->prompt_logprobs);
+  EXPECT_FALSE(parse_frame(R"({"id":1,"prompt":"x","logprobs":true})", facts())->request);
 }
 
 TEST(openai_requests, frames_carry_an_id_of_the_client) {

@@ -253,6 +253,77 @@ TEST_F(responses_edge, cancelling_ends_it_with_what_it_has) {
   EXPECT_EQ(post("", "/v1/responses/resp_none/cancel").status, 404);
 }
 
+TEST_F(responses_edge, in_the_background_it_is_answered_at_once_and_made_without_its_client) {
+  runtime_->hold = true;
+  open();
+  std::string id;
+  {
+    raw_client client(port());
+    const auto answer = client.request("POST", "/v1/responses", R"({"input":"hi","background":true})");
+    ASSERT_EQ(answer.status, 200) << answer.body;
+    EXPECT_EQ(member(answer.body, "status"), "in_progress");
+    EXPECT_EQ(field(answer.body, R"("background":)"), "true");
+    id = member(answer.body, "id");
+    EXPECT_TRUE(answer.has("X-Request-Id: " + id));
+  }
+  EXPECT_EQ(member(get("/v1/responses/" + id).body, "status"), "in_progress");
+  runtime_->release();
+  const raw_response events = get("/v1/responses/" + id + "?stream=true");  // up to its end
+  EXPECT_NE(events.body.find("event: response.completed"), std::string::npos) << events.body;
+  const raw_response ended = get("/v1/responses/" + id);
+  EXPECT_EQ(member(ended.body, "status"), "completed");
+  EXPECT_NE(ended.body.find(R"("text":"Hello, world!")"), std::string::npos) << ended.body;
+  EXPECT_TRUE(runtime_->cancelled().empty());
+  EXPECT_EQ(post(R"({"input":"more","previous_response_id":")" + id + R"(","background":true})").status, 200);
+}
+
+TEST_F(responses_edge, a_stream_in_the_background_survives_its_connection) {
+  runtime_->hold = true;
+  open();
+  std::string id;
+  {
+    raw_client client(port());
+    client.send(raw_client::message("POST", "/v1/responses", R"({"input":"hi","background":true,"stream":true})"));
+    const std::string begun = client.take_until("response.in_progress");
+    id = member(begun, "id");
+  }
+  for (int i = 0; i < 5; ++i) probe();  // by now the connection's end was seen
+  runtime_->release();
+  const raw_response events = get("/v1/responses/" + id + "?stream=true&starting_after=1");
+  EXPECT_NE(events.body.find("event: response.completed"), std::string::npos) << events.body;
+  EXPECT_TRUE(runtime_->cancelled().empty());
+}
+
+TEST_F(responses_edge, what_is_refused_is_refused_in_the_background_too_and_a_cancel_reaches_it) {
+  runtime_->hold = true;
+  open();
+  const std::string id = member(post(R"({"input":"hi","background":true})").body, "id");
+  const raw_response cancelled = post("", "/v1/responses/" + id + "/cancel");
+  EXPECT_EQ(member(cancelled.body, "status"), "cancelled") << cancelled.body;
+  runtime_->change([this] { runtime_->refuse = error{error_code::invalid_argument, "Too long.", "input"}; });
+  const raw_response refused = post(R"({"input":"hi","background":true})");
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_EQ(get("/v1/responses/" + refused.head.substr(refused.head.find("resp_"), 29)).status, 404);
+}
+
+TEST_F(responses_edge, in_the_background_a_response_counts_as_its_keys_until_it_ends) {
+  runtime_->hold = true;
+  server_options options;
+  options.api_keys = {"secret"};
+  options.max_requests_per_key = 1;
+  open(std::move(options));
+  raw_client client(port());
+  const std::string key = "Authorization: Bearer secret\r\n";
+  const std::string body = R"({"input":"hi","background":true})";
+  const auto first = client.request("POST", "/v1/responses", body, key);
+  ASSERT_EQ(first.status, 200);
+  EXPECT_EQ(client.request("POST", "/v1/responses", body, key).status, 429);
+  runtime_->release();
+  const std::string events = "/v1/responses/" + member(first.body, "id") + "?stream=true";
+  EXPECT_EQ(client.request("GET", events, {}, key).status, 200);
+  EXPECT_EQ(client.request("POST", "/v1/responses", body, key).status, 200);
+}
+
 TEST_F(responses_edge, a_client_that_goes_away_cancels_its_response) {
   runtime_->hold = true;
   open();
@@ -301,7 +372,8 @@ TEST_F(responses_edge, mistakes_are_refused_with_their_field) {
       {R"({"input":"x","max_output_tokens":0})", "max_output_tokens", 400},
       {R"({"input":"x","max_output_tokens":5,"max_tokens":6})", "max_output_tokens", 400},
       {R"({"input":"x","n":2})", "n", 400},
-      {R"({"input":"x","background":true})", "background", 400},
+      {R"({"input":"x","background":true,"store":false})", "background", 400},
+      {R"({"input":"x","background":1})", "background", 400},
       {R"({"input":"x","conversation":"c"})", "conversation", 400},
       {R"({"input":"x","metadata":{"a":1}})", "metadata", 400},
       {R"({"input":"x","include":["everything"]})", "include", 400},
