@@ -7,6 +7,7 @@
 #include "core/assert.hpp"
 #include "gpu/host/kernels/kernel_table.hpp"
 #include "gpu/host/packed_layout.hpp"
+#include "gpu/host/row_ops.hpp"
 
 namespace tandem::gpu::host {
 namespace {
@@ -89,6 +90,19 @@ void activations::expect(std::int32_t rows) {
   impl_->rows_per_group = std::clamp(rows, 1, kColumnRows);
   for (std::int32_t group = 0; group * impl_->rows_per_group < rows; ++group)
     impl_->missing[static_cast<std::size_t>(group)].store(impl_->rows_of(group), std::memory_order_relaxed);
+}
+
+void activations::take_gated(const row_ops& ops, const panel_sums& gate, const panel_sums& up, std::int32_t row,
+                             std::int32_t rows, std::int32_t panel) {
+  const std::int32_t per_group = impl_->rows_per_group;
+  TANDEM_ASSERT(impl_->kind == activation_kind::bf16_columns && row % per_group == 0);
+  TANDEM_ASSERT(row + rows <= impl_->expected_rows && (panel + 1) * kBlockInputs <= impl_->columns);
+  for (std::int32_t group = 0; group * per_group < rows; ++group) {
+    std::byte* to = impl_->bytes.get() + static_cast<std::size_t>(row / per_group + group) * impl_->stride;
+    const auto block = static_cast<std::size_t>(panel) * kBlockInputs / 2 * static_cast<std::size_t>(per_group);
+    ops.gate_sums(gate.group[group], up.group[group], per_group == 1 ? 1 : kColumnRows, per_group,
+                  reinterpret_cast<std::uint32_t*>(to) + block);
+  }
 }
 
 void activations::convert_to_columns(const kernel_table& kernels, const float* from, std::int32_t row) {

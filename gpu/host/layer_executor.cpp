@@ -97,21 +97,26 @@ void layer_executor::project(std::int32_t index, const packed_layer& layer) {
 }
 
 void layer_executor::finish(std::int32_t index, const packed_layer& layer, std::span<const sequence_rows> sequences) {
-  const model_shape& s = shape_;
   attend(index, sequences);
   activations& attended = work_.input_of(layer.output, rows_);
   work_.for_each_row(rows_, [&](std::int32_t row) { attended.convert(work_.set(), attended_.get(), row, row + 1); });
   work_.multiply(layer.output, rows_, delta_.get());
 
   normalize_for(layer.gate_up, layer.mlp_norm, delta_.get(), layer.output_bias);
+  gate(layer);
+  work_.multiply(layer.down, rows_, delta_.get());
+}
+
+/// The inputs of `down` from those of `gate_up`.
+void layer_executor::gate(const packed_layer& layer) {
+  if (row_worker::can_gate(layer.gate_up, layer.down)) return work_.multiply_gated(layer.gate_up, rows_, layer.down);
+  const std::int32_t width = shape_.intermediate;
   work_.multiply(layer.gate_up, rows_, gate_up_.get());
   activations& gated = work_.input_of(layer.down, rows_);
   work_.for_each_row(rows_, [&](std::int32_t row) {
-    ops_.gate(gate_up_.get() + std::int64_t{row} * 2 * s.intermediate, s.intermediate,
-              gated_.get() + std::int64_t{row} * s.intermediate);
+    ops_.gate(gate_up_.get() + std::int64_t{row} * 2 * width, width, gated_.get() + std::int64_t{row} * width);
     gated.convert(work_.set(), gated_.get(), row, row + 1);
   });
-  work_.multiply(layer.down, rows_, delta_.get());
 }
 
 void layer_executor::add_delta() {

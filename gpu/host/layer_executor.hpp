@@ -69,6 +69,7 @@ class layer_executor {
   };
 
   void prepare_heads(std::int32_t index, const packed_layer& layer, std::int32_t row);
+  void gate(const packed_layer& layer);
   void attend(std::int32_t index, std::span<const sequence_rows> sequences);
   attention_task task_of(const attention_item& item, const kv_layer_view& view,
                          std::span<const sequence_rows> sequences) const;

@@ -9,6 +9,7 @@
 #include "core/assert.hpp"
 #include "gpu/host/activations.hpp"
 #include "gpu/host/aligned_bytes.hpp"
+#include "gpu/host/format_choice.hpp"
 #include "gpu/host/kernels/kernel_table.hpp"
 #include "gpu/host/packed_layout.hpp"
 #include "gpu/host/source_block.hpp"
@@ -27,75 +28,6 @@ struct matrix_part {
   std::size_t tile_bytes = 0;
   std::size_t offset = 0;  ///< of its first tile
 };
-
-/// Weights rounded to 8 bits where whole blocks of them make a row; else as the file has them.
-packed_format int8_format(const model::tensor& weight) {
-  const bool quantised = model::traits(weight.kind).block_elements > 1;
-  return quantised || weight.columns % kBlockInputs != 0 ? native_format(weight.kind) : packed_format::byte_half;
-}
-
-packed_format plain_format(const model::tensor& weight, packing how) {
-  switch (how) {
-    case packing::int8:
-    case packing::int8_precise:
-      return int8_format(weight);
-    case packing::native:
-    case packing::native_precise:
-      return native_format(weight.kind);
-    case packing::bf16:
-      return packed_format::bf16;
-    case packing::fp32:
-      break;
-  }
-  return packed_format::fp32;
-}
-
-/// The same weights as a panel.
-packed_format panel_of(packed_format format) {
-  switch (format) {
-    case packed_format::nibble_half:
-      return packed_format::panel_nibble_half;
-    case packed_format::nibble_half_min:
-      return packed_format::panel_nibble_half_min;
-    case packed_format::nibble_super_min:
-      return packed_format::panel_nibble_super_min;
-    case packed_format::byte_half:
-      return packed_format::panel_byte_half;
-    case packed_format::byte_half_min:
-      return packed_format::panel_byte_half_min;
-    case packed_format::byte_super_min:
-      return packed_format::panel_byte_super_min;
-    case packed_format::six_super16:
-      return packed_format::panel_six_super16;
-    case packed_format::bf16:
-      return packed_format::panel_bf16;
-    default:
-      return format;
-  }
-}
-
-packed_format wanted_format(const model::tensor& weight, packing how, isa set) {
-  const packed_format plain = plain_format(weight, how);
-  return set == isa::amx ? panel_of(plain) : plain;
-}
-
-/// One input form for all parts: the most precise one any of them needs.
-activation_kind common_input(std::span<const model::tensor* const> weights, packing how, isa set) {
-  const bool precise = how == packing::native_precise || how == packing::int8_precise;
-  auto kind = precise ? activation_kind::int8_pair : activation_kind::int8;
-  for (const model::tensor* weight : weights) {
-    const activation_kind needs = layout_of(wanted_format(*weight, how, set)).input;
-    if (needs == activation_kind::fp32) return needs;
-    if (needs == activation_kind::bf16 || needs == activation_kind::bf16_columns) kind = needs;
-  }
-  return kind;
-}
-
-packed_format part_format(const model::tensor& weight, packing how, isa set, activation_kind input) {
-  if (input == activation_kind::fp32) return packed_format::fp32;
-  if (input == activation_kind::bf16) return packed_format::bf16;
-  return wanted_format(weight, how, set);
-}
 
 result<void> check(std::span<const model::tensor* const> weights) {
   if (weights.empty()) return fail(error_code::unsupported, "A matrix needs at least one weight tensor.");
@@ -161,26 +93,45 @@ struct packed_matrix::impl {
     return *(after - 1);
   }
 
+  /// Counted within the part.
+  static std::int64_t first_output_of(const matrix_part& part, std::int32_t tile) {
+    return std::int64_t{tile - part.first_tile} * outputs_of(part.format);
+  }
+
   std::byte* tile_at(const matrix_part& part, std::int32_t tile) const {
     return memory.get() + part.offset + part.tile_bytes * static_cast<std::size_t>(tile - part.first_tile);
   }
 
-  void multiply_tile(const activations::impl& x, std::int32_t row, std::int32_t rows_now, std::int32_t tile, float* out,
-                     std::int64_t out_stride) const {
-    const matrix_part& part = part_of_tile(tile);
-    const std::int32_t outputs = outputs_of(part.format);
-    const std::int64_t local = std::int64_t{tile - part.first_tile} * outputs;
-    matmul_task task;
+  /// `rows_now` rows from `row` on times one tile; where the results go is left to the caller.
+  matmul_task task_of(const activations::impl& x, std::int32_t row, std::int32_t rows_now, const matrix_part& part,
+                      std::int32_t tile) const {
+    const std::int64_t first = first_output_of(part, tile);
+    matmul_task task{};
     task.tile = tile_at(part, tile);
     task.blocks = blocks_of(part.format, columns);
     task.terms = x.kind == activation_kind::int8_pair ? 2 : 1;
     task.input = x.group_of(row);
     task.input_stride = x.stride;
     task.rows = rows_now;
-    task.out = out + row * out_stride + part.first_output + local;
-    task.out_stride = out_stride;
-    task.outputs = static_cast<std::int32_t>(std::min<std::int64_t>(outputs, part.rows - local));
+    task.outputs = static_cast<std::int32_t>(std::min<std::int64_t>(outputs_of(part.format), part.rows - first));
     task.rows_per_group = x.rows_per_group;
+    return task;
+  }
+
+  void multiply_tile(const activations::impl& x, std::int32_t row, std::int32_t rows_now, std::int32_t tile, float* out,
+                     std::int64_t out_stride) const {
+    const matrix_part& part = part_of_tile(tile);
+    matmul_task task = task_of(x, row, rows_now, part, tile);
+    task.out = out + row * out_stride + part.first_output + first_output_of(part, tile);
+    task.out_stride = out_stride;
+    kernels->matmul[static_cast<std::size_t>(part.format)](task);
+  }
+
+  void leave_sums(const activations::impl& x, std::int32_t row, std::int32_t rows_now, std::int32_t tile,
+                  panel_sums& sums) const {
+    const matrix_part& part = part_of_tile(tile);
+    matmul_task task = task_of(x, row, rows_now, part, tile);
+    task.sums = &sums;
     kernels->matmul[static_cast<std::size_t>(part.format)](task);
   }
 };
@@ -213,8 +164,8 @@ result<packed_matrix> packed_matrix::pack(std::span<const model::tensor* const> 
       for (auto tile = static_cast<std::int32_t>(begin); tile < static_cast<std::int32_t>(end); ++tile) {
         const matrix_part& part = self.part_of_tile(tile);
         const auto source = static_cast<std::size_t>(&part - self.parts.data());
-        const std::int64_t first_row = std::int64_t{tile - part.first_tile} * outputs_of(part.format);
-        if (!pack_tile(part.format, *weights[source], first_row, self.tile_at(part, tile))) unscaled = weights[source];
+        if (!pack_tile(part.format, *weights[source], impl::first_output_of(part, tile), self.tile_at(part, tile)))
+          unscaled = weights[source];
       }
     } catch (const std::bad_alloc&) {
       complete = false;
@@ -259,6 +210,35 @@ void packed_matrix::multiply(const activations& x, std::int32_t m, std::int32_t 
     const std::int32_t rows_now = std::min(pass, m - row);
     for (std::int32_t tile = tile_begin; tile < tile_end; ++tile) {
       impl_->multiply_tile(input, row, rows_now, tile, out, out_stride);
+    }
+  }
+  if (impl_->kernels->release != nullptr) impl_->kernels->release();
+}
+
+bool packed_matrix::can_gate() const {
+  return impl_ && impl_->tiles % 2 == 0 &&
+         std::all_of(impl_->parts.begin(), impl_->parts.end(),
+                     [](const matrix_part& part) { return is_panel(part.format) && part.rows % kPanelOutputs == 0; });
+}
+
+void packed_matrix::multiply_gated(const activations& x, std::int32_t m, std::int32_t panel_begin,
+                                   std::int32_t panel_end, const row_ops& ops, activations& out) const {
+  TANDEM_ASSERT(can_gate());
+  const activations::impl& input = x.data();
+  const std::int32_t panels = impl_->tiles / 2;
+  TANDEM_ASSERT(&x != &out && input.kind == impl_->input && input.columns == impl_->columns);
+  TANDEM_ASSERT(m >= 1 && m == input.expected_rows && m == out.data().expected_rows);  // both in the same groups
+  TANDEM_ASSERT(panel_begin >= 0 && panel_begin <= panel_end && panel_end <= panels);
+  TANDEM_ASSERT(out.kind() == activation_kind::bf16_columns && out.columns() == impl_->rows / 2);
+  const std::int32_t pass = rows_per_pass(input);
+  panel_sums gate;
+  panel_sums up;
+  for (std::int32_t row = 0; row < m; row += pass) {
+    const std::int32_t rows_now = std::min(pass, m - row);
+    for (std::int32_t panel = panel_begin; panel < panel_end; ++panel) {
+      impl_->leave_sums(input, row, rows_now, panel, gate);
+      impl_->leave_sums(input, row, rows_now, panel + panels, up);
+      out.take_gated(ops, gate, up, row, rows_now, panel);
     }
   }
   if (impl_->kernels->release != nullptr) impl_->kernels->release();

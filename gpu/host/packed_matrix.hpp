@@ -37,6 +37,8 @@ enum class activation_kind : std::uint8_t {
 };
 
 struct kernel_table;
+struct panel_sums;
+struct row_ops;
 
 /// M rows of K inputs, converted once and used by several matrices (e.g. query, key and value). Owner: the step's
 /// arena.
@@ -53,6 +55,10 @@ class activations {
   /// Converts rows [begin, end) of `input` (row-major, `columns` wide). Different rows may be converted by different
   /// threads. Values of a row depend on that row only. NaN and infinity stay confined to their row.
   void convert(isa set, const float* input, std::int32_t begin, std::int32_t end);
+  /// Instead of convert(): columns [32 · panel, 32 · panel + 32) of rows [row, row + rows), `row` the first of a group,
+  /// from sums of gates and ups. bf16_columns only.
+  void take_gated(const row_ops& ops, const panel_sums& gate, const panel_sums& up, std::int32_t row, std::int32_t rows,
+                  std::int32_t panel);
   activation_kind kind() const;
   std::int32_t columns() const;
 
@@ -102,6 +108,14 @@ class packed_matrix {
   /// Writes only its own tiles' outputs. m ≥ 1.
   void multiply(const activations& x, std::int32_t m, std::int32_t tile_begin, std::int32_t tile_end, float* out,
                 std::int64_t out_stride) const;
+
+  /// Whether the matrix, gates first and as many ups behind them, can do multiply_gated(): it is made of panels.
+  bool can_gate() const;
+  /// silu(gate) · up for all `m` rows that `x` expects, straight into the form the next matrix reads: `out` has
+  /// rows() / 2 columns in bf16_columns and expects `m` rows, too. The bits are those of multiply(), gate and
+  /// convert(). Panels [panel_begin, panel_end) of tiles() / 2, 32 columns each, are the unit a thread claims.
+  void multiply_gated(const activations& x, std::int32_t m, std::int32_t panel_begin, std::int32_t panel_end,
+                      const row_ops& ops, activations& out) const;
 
   /// Dequantised row of the packed form (what multiply works with; with AMX before it is rounded to bf16), for
   /// embedding look-ups and tests.

@@ -16,6 +16,9 @@ struct row_ops {
                             std::int32_t count, float* out);
   /// out[i] = silu(gate_up[i]) · gate_up[count + i].
   void (*gate)(const float* gate_up, std::int32_t count, float* out);
+  /// The same from the sums of two panels, [32 outputs][stride] each, stride 1 or 16, for `rows` ≤ stride rows:
+  /// out[j · rows + r] is row r of outputs j and 16 + j, rounded to bf16 (bf16_columns in packed_matrix.hpp).
+  void (*gate_sums)(const float* gate, const float* up, std::int32_t stride, std::int32_t rows, std::uint32_t* out);
   /// values[i] += bias[i].
   void (*add)(float* values, const float* bias, std::int32_t count);
   /// Rotates pairs (i, i + pairs) of `head` in place, or (2i, 2i + 1) when interleaved.

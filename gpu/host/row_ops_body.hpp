@@ -55,6 +55,29 @@ void gate(const float* gate_up, std::int32_t count, float* out) {
   for (std::int32_t j = 0; i + j < count; ++j) out[i + j] = tail_gate[j];
 }
 
+/// Sixteen pairs of bf16, the first of each in its lower half.
+TANDEM_INLINE void store_pairs(std::uint32_t* to, v16 first, v16 second) {
+  first = round_to_bf16(first);
+  second = round_to_bf16(second);
+  for (int i = 0; i < kParts; ++i) {
+    const uint_part pairs =
+        reinterpret_cast<uint_part>(first.part[i]) >> 16 | reinterpret_cast<uint_part>(second.part[i]);
+    __builtin_memcpy(to + i * kPartLanes, &pairs, sizeof pairs);
+  }
+}
+
+void gate_sums(const float* gate, const float* up, std::int32_t stride, std::int32_t rows, std::uint32_t* out) {
+  const std::int32_t second = 16 * stride;
+  const bool is_whole = rows == stride;
+  std::uint32_t pairs[kLanes];
+  for (std::int32_t at = 0; at < second; at += kLanes, out += rows) {
+    const v16 first_outputs = silu_times(load16(gate + at), load16(up + at));
+    const v16 second_outputs = silu_times(load16(gate + second + at), load16(up + second + at));
+    store_pairs(is_whole ? out : pairs, first_outputs, second_outputs);
+    if (!is_whole) __builtin_memcpy(out, pairs, static_cast<std::size_t>(rows) * sizeof(std::uint32_t));
+  }
+}
+
 void add(float* values, const float* bias, std::int32_t count) {
   for (std::int32_t i = 0; i < count; ++i) values[i] += bias[i];
 }
@@ -70,7 +93,7 @@ void rotate(float* head, const float* cosines, const float* sines, std::int32_t 
   }
 }
 
-constexpr row_ops kRowOps{add_and_normalize, gate, add, rotate};
+constexpr row_ops kRowOps{add_and_normalize, gate, gate_sums, add, rotate};
 
 }  // namespace
 }  // namespace tandem::gpu::host

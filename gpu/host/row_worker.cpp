@@ -23,4 +23,12 @@ void row_worker::multiply(const packed_matrix& matrix, std::int32_t rows, float*
   });
 }
 
+void row_worker::multiply_gated(const packed_matrix& gate_up, std::int32_t rows, const packed_matrix& down) {
+  const activations& input = input_of(gate_up);
+  activations& gated = input_of(down, rows);
+  team_.parallel_for(gate_up.tiles() / 2, 1, [&](std::int64_t begin, std::int64_t end, std::int32_t) {
+    gate_up.multiply_gated(input, rows, static_cast<std::int32_t>(begin), static_cast<std::int32_t>(end), ops_, gated);
+  });
+}
+
 }  // namespace tandem::gpu::host

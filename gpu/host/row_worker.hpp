@@ -38,6 +38,14 @@ class row_worker {
   /// out: rows × matrix.rows(), from the first `rows` inputs.
   void multiply(const packed_matrix& matrix, std::int32_t rows, float* out);
 
+  /// Whether gates and ups can become inputs of `down` in one step. Matrices of equal width share the place of their
+  /// inputs, so these cannot.
+  static bool can_gate(const packed_matrix& gate_up, const packed_matrix& down) {
+    return gate_up.can_gate() && down.wants() == activation_kind::bf16_columns && gate_up.columns() != down.columns();
+  }
+  /// silu(gate) · up of all `rows` inputs of `gate_up`, as inputs of `down`.
+  void multiply_gated(const packed_matrix& gate_up, std::int32_t rows, const packed_matrix& down);
+
  private:
   activations& input_of(const packed_matrix& matrix);
 

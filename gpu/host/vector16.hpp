@@ -23,6 +23,7 @@ constexpr int kPartLanes = 4;
 constexpr int kParts = 16 / kPartLanes;
 
 typedef float float_part __attribute__((vector_size(kPartLanes * 4)));
+typedef std::uint32_t uint_part __attribute__((vector_size(kPartLanes * 4)));
 typedef std::int32_t int_part __attribute__((vector_size(kPartLanes * 4)));
 typedef std::uint16_t half_part __attribute__((vector_size(kPartLanes * 2)));
 
@@ -111,10 +112,10 @@ TANDEM_INLINE v16 multiply_add(v16 a, v16 b, v16 c) {
 /// Per lane: a > b ? yes : no.
 TANDEM_INLINE v16 choose_greater(v16 a, v16 b, v16 yes, v16 no) {
 #if defined(__AVX512F__)
-  const __mmask16 greater = _mm512_cmp_ps_mask(reinterpret_cast<__m512>(a.part[0]), reinterpret_cast<__m512>(b.part[0]),
-                                               _CMP_GT_OQ);
-  yes.part[0] = reinterpret_cast<float_part>(_mm512_mask_blend_ps(greater, reinterpret_cast<__m512>(no.part[0]),
-                                                                  reinterpret_cast<__m512>(yes.part[0])));
+  const __mmask16 greater =
+      _mm512_cmp_ps_mask(reinterpret_cast<__m512>(a.part[0]), reinterpret_cast<__m512>(b.part[0]), _CMP_GT_OQ);
+  yes.part[0] = reinterpret_cast<float_part>(
+      _mm512_mask_blend_ps(greater, reinterpret_cast<__m512>(no.part[0]), reinterpret_cast<__m512>(yes.part[0])));
 #else
   for (int i = 0; i < kParts; ++i) {
     const int_part mask = a.part[i] > b.part[i];
@@ -134,22 +135,41 @@ TANDEM_INLINE v16 scale_by_power(v16 value, v16 shifted, v16 rounding) {
   return value;
 }
 
+/// To the nearest even bf16, which an fp32 with a lower half of zero is; NaN stays NaN.
+TANDEM_INLINE v16 round_to_bf16(v16 value) {
+  for (int i = 0; i < kParts; ++i) {
+    const uint_part bits = reinterpret_cast<uint_part>(value.part[i]);
+    const uint_part is_nan = reinterpret_cast<uint_part>((bits & 0x7FFFFFFFU) > 0x7F800000U);
+    const uint_part rounded = bits + 0x7FFFU + (bits >> 16 & 1U);
+    value.part[i] = reinterpret_cast<float_part>(((is_nan & (bits | 0x400000U)) | (~is_nan & rounded)) & 0xFFFF0000U);
+  }
+  return value;
+}
+
 /// Sum of the lanes in one fixed order.
 TANDEM_INLINE float sum_lanes(v16 x) {
+#if defined(__AVX512F__)
+  return _mm512_reduce_add_ps(reinterpret_cast<__m512>(x.part[0]));  // halves as below
+#else
   float lane[16];
   store16(lane, x);
   for (int width = 8; width >= 1; width /= 2)
     for (int i = 0; i < width; ++i) lane[i] += lane[i + width];
   return lane[0];
+#endif
 }
 
 /// Largest lane; any number or NaN when one is NaN.
 TANDEM_INLINE float max_lanes(v16 x) {
+#if defined(__AVX512F__)
+  return _mm512_reduce_max_ps(reinterpret_cast<__m512>(x.part[0]));
+#else
   float lane[16];
   store16(lane, x);
   for (int width = 8; width >= 1; width /= 2)
     for (int i = 0; i < width; ++i) lane[i] = lane[i + width] > lane[i] ? lane[i + width] : lane[i];
   return lane[0];
+#endif
 }
 
 /// e^x to about 2 ulp, 0 below -87.3, finite above 88.3. Range reduction by ln 2 in two parts, then a polynomial of

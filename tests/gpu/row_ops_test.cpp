@@ -4,8 +4,10 @@
 
 #include <cmath>
 #include <random>
+#include <utility>
 #include <vector>
 
+#include "gpu/host/bf16.hpp"
 #include "tests/gpu/host_isas.hpp"
 
 namespace tandem::gpu::host {
@@ -63,6 +65,37 @@ TEST_P(row_ops_of, gate_keeps_a_nan_where_it_is) {
   std::vector<float> out(32);
   row_ops_for(GetParam()).gate(values.data(), 32, out.data());
   for (std::size_t i = 0; i < 32; ++i) EXPECT_EQ(std::isnan(out[i]), i == 3);
+}
+
+/// Sums of a panel, [32][stride], of which `rows` are used, and the same row by row.
+void expect_same_gates(const row_ops& ops, std::int32_t stride, std::int32_t rows) {
+  constexpr std::int32_t kOutputs = 32;
+  auto gate = random_values(static_cast<std::size_t>(kOutputs * stride), 8, 20.0F);
+  const auto up = random_values(gate.size(), 9);
+  const float extremes[] = {std::nanf(""), INFINITY, -INFINITY, 1e30F, -1e-30F};
+  std::copy(std::begin(extremes), std::end(extremes), gate.begin());
+  constexpr std::uint32_t kUntouched = 0x12345678;
+  std::vector<std::uint32_t> pairs(static_cast<std::size_t>(16 * rows + 1), kUntouched);
+  ops.gate_sums(gate.data(), up.data(), stride, rows, pairs.data());
+  EXPECT_EQ(pairs.back(), kUntouched);
+  for (std::int32_t r = 0; r < rows; ++r) {
+    std::vector<float> gate_up;
+    for (const std::vector<float>* sums : {&std::as_const(gate), &up})
+      for (std::int32_t n = 0; n < kOutputs; ++n) gate_up.push_back((*sums)[static_cast<std::size_t>(n * stride + r)]);
+    std::vector<float> gated(kOutputs);
+    ops.gate(gate_up.data(), kOutputs, gated.data());
+    for (std::int32_t n = 0; n < kOutputs; ++n) {
+      const std::uint32_t pair = pairs[static_cast<std::size_t>(n % 16 * rows + r)];
+      ASSERT_EQ(n < 16 ? pair & 0xFFFF : pair >> 16, float_to_bf16(gated[static_cast<std::size_t>(n)]))
+          << "row " << r << " of " << rows << ", output " << n;
+    }
+  }
+}
+
+TEST_P(row_ops_of, gate_sums_has_the_bits_of_gate_rounded_to_bf16) {
+  const row_ops& ops = row_ops_for(GetParam());
+  expect_same_gates(ops, 1, 1);
+  for (const std::int32_t rows : {2, 7, 15, 16}) expect_same_gates(ops, 16, rows);
 }
 
 TEST_P(row_ops_of, rotate_turns_pairs_by_their_angle_in_both_arrangements) {

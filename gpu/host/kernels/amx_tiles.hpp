@@ -13,21 +13,26 @@
 #include "gpu/host/kernels/tile_shapes.hpp"
 
 namespace tandem::gpu::host {
+
+/// The shapes of this thread's tiles; palette 0: none. One place for all files that include this one.
+tile_shapes& loaded_tile_shapes();
+
 namespace {
 
 struct amx_tiles {
   /// Sets the shapes of all tiles, whose contents are then unknown. About 50 ns, so shapes that are loaded already are
   /// left: nothing else on this thread uses tiles before release().
   static void load_shapes(const tile_shapes& shapes) {
-    if (std::memcmp(&loaded(), &shapes, sizeof shapes) == 0) return;
+    tile_shapes& loaded = loaded_tile_shapes();
+    if (std::memcmp(&loaded, &shapes, sizeof shapes) == 0) return;
     asm volatile("ldtilecfg %0" : : "m"(shapes) : "memory");
-    loaded() = shapes;
+    loaded = shapes;
   }
   /// Back to no tiles, so that the thread's state is small again and the core may sleep deeply.
   static void release() {
-    if (loaded().palette == 0) return;
+    if (loaded_tile_shapes().palette == 0) return;
     asm volatile("tilerelease" : : : "memory");
-    loaded().palette = 0;
+    loaded_tile_shapes().palette = 0;
   }
 
   template <int Tile>
@@ -48,13 +53,6 @@ struct amx_tiles {
   template <int Sum, int Left, int Right>
   static void dot_bf16() {
     asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(Sum), "i"(Left), "i"(Right));
-  }
-
- private:
-  /// The shapes of this thread's tiles; palette 0: none.
-  static tile_shapes& loaded() {
-    thread_local tile_shapes shapes = {.palette = 0};
-    return shapes;
   }
 };
 

@@ -10,6 +10,14 @@
 
 namespace tandem::gpu::host {
 
+/// Rows of one call for a panel.
+inline constexpr std::int32_t kMaxPanelRows = 512;
+/// Sums of a panel as its tiles leave them: [group][2 · 16 outputs][16 rows], however few rows the last group has; of
+/// rows in groups of one: [32 outputs].
+struct alignas(kCacheLine) panel_sums {
+  float group[kMaxPanelRows / kColumnRows][kPanelOutputs * kColumnRows];
+};
+
 /// One tile or panel times `rows` input rows: out[row · out_stride + n], n < outputs.
 struct matmul_task {
   const std::byte* tile;            ///< packed weights, 64-byte aligned
@@ -22,6 +30,7 @@ struct matmul_task {
   std::int64_t out_stride;          ///< floats from row to row
   std::int32_t outputs;             ///< 1..outputs_of(format), fewer at a part's end
   std::int32_t rows_per_group = 1;  ///< bf16_columns: rows that share a group
+  panel_sums* sums = nullptr;       ///< panels: if set, sums are left here and `out` is not used
 };
 
 using matmul_function = void (*)(const matmul_task& task);
@@ -50,9 +59,6 @@ const kernel_table& avx512_kernels();
 /// Panels with AMX, everything else with AVX-512. For at most `kMaxPanelRows` rows a call.
 const kernel_table& amx_kernels();
 #endif
-/// Rows of one call for a panel.
-inline constexpr std::int32_t kMaxPanelRows = 512;
-
 /// The kernels that serve `set`; the machine must offer it.
 const kernel_table& kernels_for(isa set);
 

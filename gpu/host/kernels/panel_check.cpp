@@ -40,7 +40,7 @@ void unpack_blocks(const std::byte* panel, std::int64_t columns, float* out) {
       std::memcpy(rows.data(), plane, kPanelBlockBytes);
     } else {
       panel_unpack_portable::numbers<Format>(header, in_unit, numbers);
-      panel_unpack_portable::weights<Format>(plane, numbers, rows.data());
+      unpack_block<panel_unpack_portable, Format>(plane, numbers, rows.data());
     }
     for (std::int64_t n = 0; n < kPanelOutputs; ++n) {
       for (std::int32_t k = 0; k < kBlockInputs; ++k) {

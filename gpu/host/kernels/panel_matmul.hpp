@@ -5,8 +5,8 @@
 /// Shapes and layout: panel as gpu/host/packed_layout.hpp says, inputs as bf16_columns. Weights are the left operand
 ///             (16 outputs × 32 inputs), inputs the right one (32 inputs × up to 16 rows), so sums come out as
 ///             outputs × rows.
-/// Mapping:    2 × 16 outputs. Up to 32 rows: each block is unpacked into level-1 cache and multiplied kLag blocks
-///             later, while the next one is unpacked. More rows: kChunkBlocks blocks are unpacked and stay in level 1
+/// Mapping:    2 × 16 outputs. Up to 32 rows: each block is unpacked into level-1 cache and multiplied while the
+///             next one is unpacked. More rows: kChunkBlocks blocks are unpacked and stay in level 1
 ///             while the rows stream past, 32 at a time; their sums are kept as tiles between chunks.
 /// Requires:   Tiles: AMX-TILE and AMX-BF16, or an emulation. At most kMaxPanelRows rows.
 /// Cost:       per block and panel 32 row unpackings and, for each 16 rows, 2 × 16 cycles.
@@ -36,7 +36,6 @@ struct panel_matmul {
   static constexpr std::size_t kUnitBytes =
       kLayout.header_bytes + static_cast<std::size_t>(kUnitBlocks) * kLayout.plane_bytes;
   static constexpr std::int64_t kNumbersAhead = 2;  // blocks: what is just stored is slow to load
-  static constexpr std::int64_t kLag = 1;
   static constexpr std::int64_t kRing = 4;
   static constexpr std::int64_t kChunkBlocks = 8;
   static constexpr std::int32_t kFewRows = 2 * kColumnRows;
@@ -80,7 +79,7 @@ struct panel_matmul {
       for (std::size_t line = 0; line < kLayout.plane_bytes; line += kCacheLine) Unpack::prefetch(plane + line);
       return plane;
     } else {
-      Unpack::template weights<Format>(plane, of_block, to);
+      unpack_block<Unpack, Format>(plane, of_block, to);
       return to;
     }
   }
@@ -92,19 +91,6 @@ struct panel_matmul {
     if constexpr (Groups == 1) return;
     Tiles::template zero<2>();
     Tiles::template zero<3>();
-  }
-  /// One block of weights times one of each group's inputs, whose rows are `row_bytes` apart.
-  template <int Groups>
-  static void multiply(const std::byte* weights, const std::byte* const (&x)[Groups], std::size_t row_bytes) {
-    Tiles::template load<kWeights>(weights, kTileRowBytes);
-    Tiles::template load<kInputs>(x[0], row_bytes);
-    Tiles::template dot_bf16<0, kWeights, kInputs>();
-    Tiles::template load<kWeights + 1>(weights + kTileBytes, kTileRowBytes);
-    Tiles::template dot_bf16<1, kWeights + 1, kInputs>();
-    if constexpr (Groups == 1) return;
-    Tiles::template load<kInputs + 1>(x[Groups - 1], row_bytes);
-    Tiles::template dot_bf16<2, kWeights, kInputs + 1>();
-    Tiles::template dot_bf16<3, kWeights + 1, kInputs + 1>();
   }
   template <int Groups>
   static void load_sums(const sum_tiles& from) {
@@ -123,6 +109,11 @@ struct panel_matmul {
     Tiles::template store<3>(reinterpret_cast<std::byte*>(to[3]), kTileRowBytes);
   }
 
+  /// Where the task wants its sums, or `own`.
+  static sum_tiles* sums_of(const matmul_task& task, sum_tiles* own) {
+    return task.sums == nullptr ? own : reinterpret_cast<sum_tiles*>(task.sums);
+  }
+
   /// Two groups' sums as rows of outputs, the first of them row `row`.
   static void write(const matmul_task& task, std::int32_t row, const sum_tiles& sums) {
     for (int group = 0; group < 2; ++group, row += kColumnRows) {
@@ -135,39 +126,95 @@ struct panel_matmul {
     }
   }
 
+  /// Inputs of one block of `Groups` groups.
+  template <int Groups>
+  struct inputs {
+    inputs(const matmul_task& task, std::int32_t group, std::int64_t block)
+        : row_bytes(static_cast<std::size_t>(task.rows_per_group) * sizeof(float)) {
+      for (int g = 0; g < Groups; ++g)
+        x[g] = task.input + static_cast<std::size_t>(group + g) * task.input_stride +
+               static_cast<std::size_t>(block) * row_bytes * kTileRows;
+    }
+    void advance() {
+      for (const std::byte*& at : x) at += row_bytes * kTileRows;
+    }
+    std::size_t row_bytes;
+    const std::byte* x[Groups];
+  };
+
+  /// One block of weights times one of each group's inputs.
+  template <int Groups>
+  static void multiply(const std::byte* weights, const inputs<Groups>& in) {
+    Tiles::template load<kWeights>(weights, kTileRowBytes);
+    Tiles::template load<kInputs>(in.x[0], in.row_bytes);
+    Tiles::template dot_bf16<0, kWeights, kInputs>();
+    Tiles::template load<kWeights + 1>(weights + kTileBytes, kTileRowBytes);
+    Tiles::template dot_bf16<1, kWeights + 1, kInputs>();
+    if constexpr (Groups == 1) return;
+    Tiles::template load<kInputs + 1>(in.x[Groups - 1], in.row_bytes);
+    Tiles::template dot_bf16<2, kWeights, kInputs + 1>();
+    Tiles::template dot_bf16<3, kWeights + 1, kInputs + 1>();
+  }
+
+  /// Unpacks a block to `to` and multiplies the one before it, which is in `ready`, a piece of this after each quarter
+  /// of that: tile instructions in a row would have the vector units wait, and the other way round.
+  template <int Groups>
+  static void unpack_and_multiply(const std::byte* plane, const numbers& of_block, std::byte* to,
+                                  const std::byte* ready, const inputs<Groups>& in) {
+    Unpack::template unpack_quarter<Format, 0>(plane, of_block, to);
+    Tiles::template load<kWeights>(ready, kTileRowBytes);
+    Tiles::template load<kInputs>(in.x[0], in.row_bytes);
+    Unpack::template unpack_quarter<Format, 1>(plane, of_block, to);
+    Tiles::template dot_bf16<0, kWeights, kInputs>();
+    if constexpr (Groups == 2) Tiles::template load<kInputs + 1>(in.x[1], in.row_bytes);
+    if constexpr (Groups == 2) Tiles::template dot_bf16<2, kWeights, kInputs + 1>();
+    Unpack::template unpack_quarter<Format, 2>(plane, of_block, to);
+    Tiles::template load<kWeights + 1>(ready + kTileBytes, kTileRowBytes);
+    Unpack::template unpack_quarter<Format, 3>(plane, of_block, to);
+    Tiles::template dot_bf16<1, kWeights + 1, kInputs>();
+    if constexpr (Groups == 2) Tiles::template dot_bf16<3, kWeights + 1, kInputs + 1>();
+  }
+
+  template <int Groups>
+  static void add_packed(const matmul_task& task) {
+    alignas(kCacheLine) std::byte unpacked[kRing][kPanelBlockBytes];
+    numbers kept[kRing];
+    for (std::int64_t block = 0; block <= kNumbersAhead; ++block) read_numbers(task, block, kept[block]);
+    unpack(task, 0, kept[0], unpacked[0]);
+    for (std::int64_t block = 1; block < task.blocks; ++block) {
+      read_numbers(task, block + kNumbersAhead, kept[(block + kNumbersAhead) % kRing]);
+      unpack_and_multiply<Groups>(plane_of(task, block), kept[block % kRing], unpacked[block % kRing],
+                                  unpacked[(block - 1) % kRing], inputs<Groups>(task, 0, block - 1));
+    }
+    multiply<Groups>(unpacked[(task.blocks - 1) % kRing], inputs<Groups>(task, 0, task.blocks - 1));
+  }
+
+  template <int Groups>
+  static void add_unpacked(const matmul_task& task) {
+    for (std::int64_t block = 0; block < task.blocks; ++block)
+      multiply<Groups>(unpack(task, block, {}, nullptr), inputs<Groups>(task, 0, block));
+  }
+
   template <int Groups>
   static void run_few(const matmul_task& task) {
-    alignas(kCacheLine) std::byte unpacked[kIsUnpacked ? 1 : kRing][kPanelBlockBytes];
-    numbers kept[kRing];
-    const std::byte* weights[kRing];
-    const std::size_t row_bytes = static_cast<std::size_t>(task.rows_per_group) * 4;
-    const std::size_t block_bytes = row_bytes * 16;
     zero_sums<Groups>();
-    for (std::int64_t block = 0; block < kNumbersAhead; ++block) read_numbers(task, block, kept[block]);
-    for (std::int64_t block = 0; block < task.blocks + kLag; ++block) {
-      if (block < task.blocks) {
-        read_numbers(task, block + kNumbersAhead, kept[(block + kNumbersAhead) % kRing]);
-        std::byte* to = unpacked[kIsUnpacked ? 0 : block % kRing];
-        weights[block % kRing] = unpack(task, block, kept[block % kRing], to);
-      }
-      const std::int64_t ready = block - kLag;
-      if (ready < 0) continue;
-      const std::byte* x[Groups];
-      for (int g = 0; g < Groups; ++g)
-        x[g] = task.input + static_cast<std::size_t>(g) * task.input_stride +
-               static_cast<std::size_t>(ready) * block_bytes;
-      multiply<Groups>(weights[ready % kRing], x, row_bytes);
+    if constexpr (kIsUnpacked) {
+      add_unpacked<Groups>(task);
+    } else {
+      add_packed<Groups>(task);
     }
-    alignas(kCacheLine) sum_tiles sums;
-    if (task.rows_per_group == 1) return write_row(task, sums);
+    alignas(kCacheLine) sum_tiles own;
+    sum_tiles& sums = *sums_of(task, &own);
+    if (task.rows_per_group == 1) return store_row(task, sums);
     store_sums<Groups>(sums);
-    write(task, 0, sums);
+    if (task.sums == nullptr) write(task, 0, sums);
   }
 
   /// Tiles one row wide, stored without gaps, are that row.
-  static void write_row(const matmul_task& task, sum_tiles& sums) {
+  static void store_row(const matmul_task& task, sum_tiles& sums) {
     Tiles::template store<0>(reinterpret_cast<std::byte*>(sums[0]), sizeof(float));
     Tiles::template store<1>(reinterpret_cast<std::byte*>(sums[0] + kTileOutputs), sizeof(float));
+    if (task.sums != nullptr) return;
     std::memcpy(task.out, sums[0], static_cast<std::size_t>(task.outputs) * sizeof(float));
   }
 
@@ -175,38 +222,62 @@ struct panel_matmul {
   template <int Groups>
   static void add_chunk(const std::byte* const (&weights)[kChunkBlocks], std::int64_t first, std::int64_t count,
                         const matmul_task& task, std::int32_t group, sum_tiles& sums) {
-    constexpr std::size_t kBlockBytes = kTileBytes;
-    const std::byte* x[Groups];
-    for (int g = 0; g < Groups; ++g)
-      x[g] = task.input + static_cast<std::size_t>(group + g) * task.input_stride +
-             static_cast<std::size_t>(first) * kBlockBytes;
+    inputs<Groups> in(task, group, first);
     if (first == 0) {
       zero_sums<Groups>();
     } else {
       load_sums<Groups>(sums);
     }
     for (std::int64_t block = 0; block < count; ++block) {
-      multiply<Groups>(weights[block], x, kTileRowBytes);
-      for (int g = 0; g < Groups; ++g) x[g] += kBlockBytes;
+      multiply<Groups>(weights[block], in);
+      in.advance();
     }
     store_sums<Groups>(sums);
   }
 
+  /// Before a task writes, it fetches the lines it will write to, a part of each two groups' rows with every chunk:
+  /// all at once they would wait for each other.
+  static void fetch_outputs(const matmul_task& task, std::int32_t group, std::int64_t first_block) {
+    if (task.sums != nullptr) return;
+    const std::int64_t chunks = (task.blocks + kChunkBlocks - 1) / kChunkBlocks;
+    const std::int64_t share = (kFewRows + chunks - 1) / chunks;
+    const std::int64_t begin = first_block / kChunkBlocks * share;
+    const std::int64_t row = std::int64_t{group} * kColumnRows;
+    const std::int64_t end = std::min({begin + share, std::int64_t{kFewRows}, task.rows - row});
+    for (std::int64_t r = begin; r < end; ++r) {
+      const float* out = task.out + (row + r) * task.out_stride;
+      Unpack::prefetch_to_write(out);
+      Unpack::prefetch_to_write(out + task.outputs - 1);
+    }
+  }
+
+  static void add_rows(const std::byte* const (&weights)[kChunkBlocks], std::int64_t first, std::int64_t count,
+                       const matmul_task& task, sum_tiles* sums) {
+    const std::int32_t groups = (task.rows + kColumnRows - 1) / kColumnRows;
+    for (std::int32_t group = 0; group < groups; group += 2) {
+      fetch_outputs(task, group, first);
+      if (group + 2 <= groups) {
+        add_chunk<2>(weights, first, count, task, group, sums[group / 2]);
+      } else {
+        add_chunk<1>(weights, first, count, task, group, sums[group / 2]);
+      }
+    }
+  }
+
   static void run_many(const matmul_task& task) {
-    alignas(kCacheLine) sum_tiles sums[kMaxPanelRows / kFewRows];
+    alignas(kCacheLine) sum_tiles own[kMaxPanelRows / kFewRows];
     alignas(kCacheLine) std::byte unpacked[kIsUnpacked ? 1 : kChunkBlocks][kPanelBlockBytes];
     numbers kept[kChunkBlocks];
     const std::byte* weights[kChunkBlocks];
-    const std::int32_t groups = (task.rows + kColumnRows - 1) / kColumnRows;
+    sum_tiles* sums = sums_of(task, own);
     for (std::int64_t first = 0; first < task.blocks; first += kChunkBlocks) {
       const std::int64_t count = std::min(kChunkBlocks, task.blocks - first);
       for (std::int64_t i = 0; i < count; ++i) read_numbers(task, first + i, kept[i]);
       for (std::int64_t i = 0; i < count; ++i)
         weights[i] = unpack(task, first + i, kept[i], unpacked[kIsUnpacked ? 0 : i]);
-      std::int32_t group = 0;
-      for (; group + 2 <= groups; group += 2) add_chunk<2>(weights, first, count, task, group, sums[group / 2]);
-      if (group < groups) add_chunk<1>(weights, first, count, task, group, sums[group / 2]);
+      add_rows(weights, first, count, task, sums);
     }
+    if (task.sums != nullptr) return;
     for (std::int32_t row = 0; row < task.rows; row += kFewRows) write(task, row, sums[row / kFewRows]);
   }
 

@@ -42,5 +42,14 @@ constexpr bool has_two_scales(packed_format format) {
   return format == packed_format::panel_six_super16;
 }
 
+/// A whole block to 32 rows of `out`.
+template <class Unpack, packed_format Format>
+void unpack_block(const std::byte* plane, const panel_numbers<has_two_scales(Format)>& numbers, std::byte* out) {
+  Unpack::template unpack_quarter<Format, 0>(plane, numbers, out);
+  Unpack::template unpack_quarter<Format, 1>(plane, numbers, out);
+  Unpack::template unpack_quarter<Format, 2>(plane, numbers, out);
+  Unpack::template unpack_quarter<Format, 3>(plane, numbers, out);
+}
+
 }  // namespace
 }  // namespace tandem::gpu::host

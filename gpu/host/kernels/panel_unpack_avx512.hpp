@@ -107,16 +107,22 @@ struct panel_unpack_avx512 {
     _mm512_store_ps(out.offset + n, minimum);
   }
 
-  template <packed_format Format>
-  static void weights(const std::byte* plane, const panel_numbers<has_two_scales(Format)>& numbers, std::byte* out) {
+  /// Outputs [8 · Quarter, 8 · Quarter + 8) of a block to their rows of `out`.
+  template <packed_format Format, int Quarter>
+  TANDEM_INLINE static void unpack_quarter(const std::byte* plane, const panel_numbers<has_two_scales(Format)>& numbers,
+                                           std::byte* out) {
+    constexpr int kFirst = 8 * Quarter;
+    out += kFirst * kPanelRowBytes;
     if constexpr (has_nibble_plane(Format)) {
-      nibbles(plane, numbers, out);
-    } else if constexpr (Format == packed_format::panel_six_super16) {
       TANDEM_UNROLL
-      for (int group = 0; group < 4; ++group) sixes(plane + 192 * group, numbers, 8 * group, out + 512 * group);
+      for (int line = 0; line < 2; ++line)
+        nibbles(plane + 64 * (2 * Quarter + line), numbers, kFirst + 4 * line, out + 256 * line);
+    } else if constexpr (Format == packed_format::panel_six_super16) {
+      sixes(plane + 192 * Quarter, numbers, kFirst, out);
     } else {
       TANDEM_UNROLL
-      for (int line = 0; line < 16; ++line) bytes(plane + 64 * line, numbers, 2 * line, out + 128 * line);
+      for (int line = 0; line < 4; ++line)
+        bytes(plane + 64 * (4 * Quarter + line), numbers, kFirst + 2 * line, out + 128 * line);
     }
   }
 
@@ -132,17 +138,13 @@ struct panel_unpack_avx512 {
     _mm512_store_si512(out, _mm512_permutexvar_epi8(at, _mm512_castps_si512(table)));
   }
 
-  static void nibbles(const std::byte* plane, const panel_numbers<false>& numbers, std::byte* out) {
-    TANDEM_UNROLL
-    for (int line = 0; line < 8; ++line, plane += 64) {
-      prefetch(plane);
-      const __m512i words = _mm512_load_si512(plane);
-      nibble_row<0>(words, numbers, 4 * line, out);
-      nibble_row<1>(words, numbers, 4 * line + 1, out + 64);
-      nibble_row<2>(words, numbers, 4 * line + 2, out + 128);
-      nibble_row<3>(words, numbers, 4 * line + 3, out + 192);
-      out += 256;
-    }
+  TANDEM_INLINE static void nibbles(const std::byte* line, const panel_numbers<false>& numbers, int n, std::byte* out) {
+    prefetch(line);
+    const __m512i words = _mm512_load_si512(line);
+    nibble_row<0>(words, numbers, n, out);
+    nibble_row<1>(words, numbers, n + 1, out + 64);
+    nibble_row<2>(words, numbers, n + 2, out + 128);
+    nibble_row<3>(words, numbers, n + 3, out + 192);
   }
 
   /// 16 fields of `Bits` bits from bit `First` of each word on, as weights.
@@ -208,6 +210,8 @@ struct panel_unpack_avx512 {
     constexpr std::size_t kAhead = 12288;
     asm volatile("prefetcht1 %0" : : "m"(at[kAhead]));
   }
+
+  static void prefetch_to_write(const float* at) { asm volatile("prefetchw %0" : : "m"(*at)); }
 
   /// tile[n][r] in rows of 16 floats to out[r · stride + n] for n < outputs ≤ 16, r < rows.
   static void write(const float* tile, int rows, int outputs, float* out, std::int64_t stride) {

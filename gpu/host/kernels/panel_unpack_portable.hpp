@@ -69,9 +69,11 @@ struct panel_unpack_portable {
     }
   }
 
-  template <packed_format Format>
-  static void weights(const std::byte* plane, const panel_numbers<has_two_scales(Format)>& numbers, std::byte* out) {
-    for (int n = 0; n < kPanelOutputs; ++n) {
+  /// Outputs [8 · Quarter, 8 · Quarter + 8) of a block to their rows of `out`.
+  template <packed_format Format, int Quarter>
+  static void unpack_quarter(const std::byte* plane, const panel_numbers<has_two_scales(Format)>& numbers,
+                             std::byte* out) {
+    for (int n = 8 * Quarter; n < 8 * Quarter + 8; ++n) {
       for (int k = 0; k < kBlockInputs; ++k) {
         float scale = numbers.scale[n];
         float offset = numbers.offset[n];
@@ -94,6 +96,7 @@ struct panel_unpack_portable {
       for (int n = 0; n < outputs; ++n) out[r * stride + n] = tile[n * 16 + r];
   }
   static void prefetch(const std::byte*) {}
+  static void prefetch_to_write(const float*) {}
 };
 
 }  // namespace

@@ -38,13 +38,7 @@ panel_lab::panel_lab(const made_tensor& tensor, packed_format format, std::vecto
   pack_tile(format_, tensor.weight, 0, panel_.get());
 }
 
-std::vector<float> panel_lab::product(const kernel_table& kernels, std::int32_t rows, std::int32_t outputs,
-                                      std::int32_t first) const {
-  constexpr std::int32_t kStride = 35;
-  constexpr float kUntouched = -54321.0F;
-  activations x(activation_kind::bf16_columns, rows, columns_);
-  x.convert(isa::portable, inputs_.data() + std::int64_t{first} * columns_, 0, rows);
-  std::vector<float> all(static_cast<std::size_t>(rows + 1) * kStride, kUntouched);
+matmul_task panel_lab::task_of(const activations& x, std::int32_t rows) const {
   matmul_task task{};
   task.tile = panel_.get();
   task.blocks = blocks_of(format_, columns_);
@@ -52,6 +46,34 @@ std::vector<float> panel_lab::product(const kernel_table& kernels, std::int32_t 
   task.input_stride = x.data().stride;
   task.rows_per_group = x.data().rows_per_group;
   task.rows = rows;
+  task.outputs = kPanelOutputs;
+  return task;
+}
+
+std::vector<float> panel_lab::sums(const kernel_table& kernels, std::int32_t rows) const {
+  activations x(activation_kind::bf16_columns, rows, columns_);
+  x.convert(isa::portable, inputs_.data(), 0, rows);
+  matmul_task task = task_of(x, rows);
+  panel_sums left;
+  task.sums = &left;
+  kernels.matmul[static_cast<std::size_t>(format_)](task);
+  if (kernels.release != nullptr) kernels.release();
+  const std::int32_t stride = rows == 1 ? 1 : kColumnRows;
+  std::vector<float> out;
+  for (std::int32_t row = 0; row < rows; ++row)
+    for (std::int32_t n = 0; n < kPanelOutputs; ++n)
+      out.push_back(left.group[row / kColumnRows][n * stride + row % kColumnRows]);
+  return out;
+}
+
+std::vector<float> panel_lab::product(const kernel_table& kernels, std::int32_t rows, std::int32_t outputs,
+                                      std::int32_t first) const {
+  constexpr std::int32_t kStride = 35;
+  constexpr float kUntouched = -54321.0F;
+  activations x(activation_kind::bf16_columns, rows, columns_);
+  x.convert(isa::portable, inputs_.data() + std::int64_t{first} * columns_, 0, rows);
+  std::vector<float> all(static_cast<std::size_t>(rows + 1) * kStride, kUntouched);
+  matmul_task task = task_of(x, rows);
   task.out = all.data();
   task.out_stride = kStride;
   task.outputs = outputs;

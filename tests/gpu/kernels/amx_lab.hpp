@@ -31,6 +31,8 @@ class panel_lab {
   /// Rows [first, first + rows) times outputs [0, outputs), row by row; checks that nothing else was written.
   std::vector<float> product(const kernel_table& kernels, std::int32_t rows, std::int32_t outputs,
                              std::int32_t first = 0) const;
+  /// The sums of that, row by row, as they are left.
+  std::vector<float> sums(const kernel_table& kernels, std::int32_t rows) const;
   packed_format format() const { return format_; }
   std::int32_t columns() const { return columns_; }
   /// As they are multiplied, 32 × columns.
@@ -39,6 +41,8 @@ class panel_lab {
   std::vector<float> rounded_inputs() const;
 
  private:
+  matmul_task task_of(const activations& x, std::int32_t rows) const;
+
   std::int32_t columns_;
   packed_format format_;
   std::vector<float> inputs_;

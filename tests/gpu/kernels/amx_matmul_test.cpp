@@ -144,6 +144,16 @@ TEST_P(amx_matmul, gives_a_row_the_same_bits_in_any_company) {
   }
 }
 
+TEST_P(amx_matmul, leaves_the_sums_that_it_would_write) {
+  for (const panel_kind which : {kBlockKinds[1], kBlockKinds[8], kBlockKinds[9]}) {
+    const made_tensor made(which.kind, 32, 512, 43);
+    const panel_lab lab(made, which.format, made_inputs(kMostRows, 512, 47));
+    for (const std::int32_t rows : kRowCounts)
+      EXPECT_EQ(differing(lab.sums(kernels(), rows), lab.product(kernels(), rows, kPanelOutputs)), 0U)
+          << panel_name(which.format) << ", " << rows << " rows";
+  }
+}
+
 TEST_P(amx_matmul, writes_only_the_outputs_a_panel_has) {
   for (const panel_kind which : {kBlockKinds[0], kBlockKinds[7], kBlockKinds[8]}) {
     const made_tensor made(which.kind, 32, 256, 43);
