@@ -52,7 +52,8 @@ struct attention_task {
 /// computes: softmax(q·Kᵀ·scale)·V per query. shapes: attention_task. mapping: attend() in one call per (rows of one
 /// sequence, kv head), or attend_partitions() in several calls that together cover all partitions, then
 /// merge_partials(); inside, tiles of kAttentionQueries queries; scores with one token per lane, values with one
-/// channel per lane. requires: head_dim ≤ kMaxHeadDim. cost: K and V are read once per tile. accuracy: fp32 with
+/// channel per lane; bf16 with AMX: see attention_tiles.hpp. requires: head_dim ≤ kMaxHeadDim. cost: K and V are read
+/// once per tile. accuracy: fp32 (bf16 with AMX: queries and weights rounded to bf16) with
 /// softmax over partitions of limits::kAttentionPartition absolute positions, each with its own largest score, merged
 /// one by one, ascending, in both ways with the same operations; the operations on one query depend on its position
 /// alone, so its bits depend neither on the other rows nor on the cut. tested by: tests/gpu/attention_test.cpp.
@@ -68,6 +69,8 @@ const attention_kernels& attention_portable();
 #if defined(__x86_64__)
 const attention_kernels& attention_avx2();
 const attention_kernels& attention_avx512();
+/// bf16 keys and values with AMX (attention_tiles.hpp), everything else as with AVX-512.
+const attention_kernels& attention_amx();
 #endif
 const attention_kernels& attention_for(isa set);
 

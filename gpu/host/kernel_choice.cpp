@@ -16,7 +16,8 @@ const row_ops& row_ops_for(isa set) {
 
 const attention_kernels& attention_for(isa set) {
 #if defined(__x86_64__)
-  if (set >= isa::avx512) return attention_avx512();
+  if (set == isa::amx) return attention_amx();
+  if (set == isa::avx512) return attention_avx512();
   if (set == isa::avx2) return attention_avx2();
 #endif
   TANDEM_ASSERT(set == isa::portable);

@@ -10,8 +10,13 @@
 #include <tuple>
 #include <vector>
 
+#include "gpu/host/bf16.hpp"
 #include "gpu/reference/attention_reference.hpp"
-#include "tests/gpu/host_isas.hpp"
+#include "model/half.hpp"
+#include "tests/gpu/attention_ways.hpp"
+#if defined(TANDEM_X86_KERNELS) && defined(__linux__)
+#include "tests/support/trapped_tiles.hpp"
+#endif
 
 namespace tandem::gpu::host {
 namespace {
@@ -86,14 +91,15 @@ struct sample {
   }
 
   /// Rows [first, first + rows) of one kv head, as one call.
-  std::vector<float> attend(isa set, std::int32_t kv_head, std::int32_t first, std::int32_t rows) const {
+  std::vector<float> attend(const attention_way& way, std::int32_t kv_head, std::int32_t first,
+                            std::int32_t rows) const {
     std::vector<float> out;
-    attention_for(set).attend(task_of(kv_head, first, rows, out));
+    way.table->attend(task_of(kv_head, first, rows, out));
     return out;
   }
 
   /// The same, cut into pieces of `length` partitions that run in descending order.
-  std::vector<float> attend_cut(isa set, std::int32_t kv_head, std::int32_t first, std::int32_t rows,
+  std::vector<float> attend_cut(const attention_way& way, std::int32_t kv_head, std::int32_t first, std::int32_t rows,
                                 std::int32_t length) const {
     std::vector<float> out;
     attention_task task = task_of(kv_head, first, rows, out);
@@ -104,17 +110,53 @@ struct sample {
     task.partials = arena.data();
     const std::int32_t last = (task.partial_partitions - 1) / length * length;
     for (std::int32_t piece = last; piece >= 0; piece -= length)
-      attention_for(set).attend_partitions(task, piece, std::min(piece + length, task.partial_partitions));
-    attention_for(set).merge_partials(task);
+      way.table->attend_partitions(task, piece, std::min(piece + length, task.partial_partitions));
+    way.table->merge_partials(task);
     return out;
   }
 
-  std::vector<double> expected(std::int32_t kv_head, std::int32_t head, std::int32_t position) const {
-    const float* query = queries.data() + (std::int64_t{position} * heads + kv_head * group_size + head) * dim;
+  bool rounds(const attention_way& way) const { return way.rounds_bf16 && format == kv_format::bf16; }
+
+  /// The query as it is used.
+  std::vector<double> query_of(const attention_way& way, std::int32_t kv_head, std::int32_t head,
+                               std::int32_t position) const {
+    const float* from = queries.data() + (std::int64_t{position} * heads + kv_head * group_size + head) * dim;
+    std::vector<double> query(from, from + dim);
+    const float scale = 1.0F / std::sqrt(static_cast<float>(dim));
+    for (double& each : query) {
+      const float scaled = static_cast<float>(each) * scale;
+      each = rounds(way) ? double{model::bfloat16_to_float(float_to_bf16(scaled))} : each * double{scale};
+    }
+    return query;
+  }
+
+  /// The result, and how far one may be from it: a rounded weight is off by 2^-8 of itself at most, and so is the sum
+  /// that the result is divided by.
+  struct range {
+    std::vector<double> value;
+    std::vector<double> tolerance;
+  };
+  range expected(const attention_way& way, std::int32_t kv_head, std::int32_t head, std::int32_t position) const {
     const auto seen = [&](const rows_of_doubles& all) { return rows_of_doubles(all.begin() + unseen, all.end()); };
-    return reference::attention_reference({query, query + dim}, seen(keys[static_cast<std::size_t>(kv_head)]),
-                                          seen(values[static_cast<std::size_t>(kv_head)]), position + 1 - unseen,
-                                          1.0 / std::sqrt(static_cast<double>(dim)));
+    rows_of_doubles used = seen(values[static_cast<std::size_t>(kv_head)]);
+    const auto attended = [&] {
+      return reference::attention_reference(query_of(way, kv_head, head, position),
+                                            seen(keys[static_cast<std::size_t>(kv_head)]), used, position + 1 - unseen,
+                                            1.0);
+    };
+    range out{attended(), {}};
+    for (auto& row : used)
+      for (double& each : row) each = std::abs(each);
+    out.tolerance = attended();
+    for (double& each : out.tolerance) each = 1e-5 + (rounds(way) ? each * 0x1p-7 : 0.0);
+    return out;
+  }
+
+  void expect_near(const attention_way& way, const float* row, std::int32_t kv_head, std::int32_t head,
+                   std::int32_t position) const {
+    const range wanted = expected(way, kv_head, head, position);
+    for (std::size_t d = 0; d < wanted.value.size(); ++d)
+      ASSERT_NEAR(row[d], wanted.value[d], wanted.tolerance[d]) << position;
   }
 
   std::int32_t unseen = 0;  // leading positions
@@ -131,16 +173,27 @@ struct sample {
 
 constexpr kv_format kFormats[] = {kv_format::fp32, kv_format::bf16, kv_format::int8};
 
-class attention_of : public testing::TestWithParam<isa> {};
+class attention_of : public testing::TestWithParam<attention_way> {
+ protected:
+  attention_of() {
+#if defined(TANDEM_X86_KERNELS) && defined(__linux__)
+    if (GetParam().is_machine_code) trap_.emplace();
+#endif
+  }
 
-void expect_all_near(const sample& data, isa set, std::int32_t length, std::int32_t kv_heads) {
+#if defined(TANDEM_X86_KERNELS) && defined(__linux__)
+ private:
+  std::optional<test::trapped_tiles> trap_;
+#endif
+};
+
+void expect_all_near(const sample& data, const attention_way& way, std::int32_t length, std::int32_t kv_heads) {
   for (std::int32_t kv_head = 0; kv_head < kv_heads; ++kv_head) {
-    const auto out = data.attend(set, kv_head, 0, length);
+    const auto out = data.attend(way, kv_head, 0, length);
     for (const std::int32_t position : {0, 1, length / 2, length - 1})
       for (std::int32_t head = 0; head < data.group_size; ++head) {
-        const auto expected = data.expected(kv_head, head, position);
         const float* row = out.data() + (std::int64_t{position} * data.group_size + head) * data.dim;
-        for (std::size_t d = 0; d < expected.size(); ++d) ASSERT_NEAR(row[d], expected[d], 1e-5) << position;
+        data.expect_near(way, row, kv_head, head, position);
       }
   }
 }
@@ -152,6 +205,9 @@ TEST_P(attention_of, agrees_with_the_double_precision_reference) {
                                                     {300, 64, 3, 16},
                                                     {600, 128, 6, 16},
                                                     {70, 24, 2, 4},
+                                                    {40, 33, 2, 16},
+                                                    {40, 256, 2, 16},
+                                                    {40, 272, 1, 16},
                                                     {300, 80, 9, 5}}) {
       const sample data(length, dim, 2, group, block, format);
       expect_all_near(data, GetParam(), length, 2);
@@ -208,9 +264,8 @@ TEST_P(attention_of, leaves_out_positions_that_no_row_sees) {
         const auto out = data.attend(GetParam(), 0, first, rows);
         ASSERT_EQ(data.attend_cut(GetParam(), 0, first, rows, 1), out);
         for (const std::int32_t position : {first, length - 1}) {
-          const auto expected = data.expected(0, 2, position);
           const float* row = out.data() + (std::int64_t{position - first} * 3 + 2) * 64;
-          for (std::size_t d = 0; d < expected.size(); ++d) ASSERT_NEAR(row[d], expected[d], 1e-5) << position;
+          data.expect_near(GetParam(), row, 0, 2, position);
         }
       }
     }
@@ -226,6 +281,9 @@ TEST_P(attention_of, keeps_a_bad_token_away_from_the_rows_that_do_not_see_it) {
       const std::vector<float> numbers(64, bad);
       data.cache->store(0, data.table[kBad / 16], kBad % 16, 0, numbers.data(), numbers.data());
       EXPECT_EQ(data.attend(GetParam(), 0, 0, kBad), before) << bad;
+      auto together = data.attend(GetParam(), 0, 0, kBad + 9);
+      together.resize(before.size());
+      EXPECT_EQ(together, before) << bad;
       const auto seeing = data.attend(GetParam(), 0, kBad, 8);
       if (std::abs(bad) < 1.0F) {
         for (const float each : seeing) ASSERT_TRUE(std::isfinite(each)) << bad;
@@ -235,21 +293,50 @@ TEST_P(attention_of, keeps_a_bad_token_away_from_the_rows_that_do_not_see_it) {
     }
 }
 
+/// One channel of one value: the others have the bits of a row alone, in both partitions and however cut.
+TEST_P(attention_of, keeps_a_bad_channel_to_itself) {
+  constexpr std::int32_t kLength = 330;
+  for (const kv_format format : {kv_format::fp32, kv_format::bf16})
+    for (const std::int32_t bad : {37, 270}) {
+      sample data(kLength, 64, 1, 3, 16, format);
+      const auto before = data.attend(GetParam(), 0, 0, kLength);
+      std::vector<float> key(64);
+      std::vector<float> value(64);
+      for (std::size_t d = 0; d < 64; ++d) key[d] = static_cast<float>(data.keys[0][static_cast<std::size_t>(bad)][d]);
+      for (std::size_t d = 0; d < 64; ++d)
+        value[d] = static_cast<float>(data.values[0][static_cast<std::size_t>(bad)][d]);
+      value[5] = INFINITY;
+      data.cache->store(0, data.table[static_cast<std::size_t>(bad / 16)], bad % 16, 0, key.data(), value.data());
+      const auto after = data.attend(GetParam(), 0, 0, kLength);
+      for (std::size_t i = 0; i < after.size(); ++i) {
+        const bool is_bad = i % 64 == 5 && static_cast<std::int32_t>(i / (3 * 64)) >= bad;
+        if (is_bad) {
+          ASSERT_EQ(after[i], INFINITY) << i;
+        } else {
+          ASSERT_EQ(after[i], before[i]) << i;
+        }
+      }
+      const auto cut = data.attend_cut(GetParam(), 0, kLength - 9, 9, 1);
+      const std::vector<float> tail(after.end() - 9 * 3 * 64, after.end());
+      EXPECT_EQ(cut, tail);
+    }
+}
+
 TEST_P(attention_of, stands_scores_that_saturate) {
   for (const kv_format format : kFormats) {
     sample data(300, 64, 1, 1, 16, format);
     for (float& each : data.queries) each *= 1e4F;  // one token takes all of the weight
     const auto out = data.attend(GetParam(), 0, 0, 300);
     for (const std::int32_t position : {0, 17, 255, 299}) {
-      const auto expected = data.expected(0, 0, position);
+      const auto expected = data.expected(GetParam(), 0, 0, position).value;
       for (std::size_t d = 0; d < expected.size(); ++d)
         ASSERT_NEAR(out[static_cast<std::size_t>(position) * 64 + d], expected[d], 2e-2) << position;
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(each_isa, attention_of, testing::ValuesIn(runnable_isas()),
-                         [](const auto& each) { return std::string(isa_name(each.param)); });
+INSTANTIATE_TEST_SUITE_P(each_isa, attention_of, testing::ValuesIn(attention_ways()),
+                         [](const auto& each) { return each.param.name; });
 
 }  // namespace
 }  // namespace tandem::gpu::host
